@@ -23,7 +23,7 @@ QUESTIONS = {
     "a handler that is used": lambda: len("\u00e9".encode("ascii", "thunder_process")),
     "print options of arrays": lambda: numpy.get_printoptions()["precision"],
     "print options of tensors": lambda: torch._tensor_str.get_printoptions()["precision"],
-    "text of an array": lambda: len(repr(ARRAY)) + len(f"{ARRAY}") + len(ARRAY.__repr__()) + len("%s" % ARRAY),
+    "text of an array": lambda: len(repr(ARRAY)) + len(f"{ARRAY}") + len(ARRAY.__repr__()),
     "text of an array in a list": lambda: len(str([ARRAY])) + len(str({"a": (ARRAY,)})),
     "text that NumPy makes of an array": lambda: len(numpy.array2string(ARRAY)),
     "text of a tensor": lambda: len(repr(torch.tensor([1.23456789]))),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from thunder_guards import Guard
 from thunder_ir import Trace
-
-if TYPE_CHECKING:
-    from thunder_frontend._module import ThunderModule
 
 
 class Transform:
@@ -29,8 +28,12 @@ class Transform:
         tensor([3., 3.])
     """
 
-    def transform_module(self, model: ThunderModule) -> None:
-        """Change the module, once, when it is compiled: replace parameters, say."""
+    def transform_module(self, model: torch.nn.Module) -> None:
+        """Change the module, once, when it is compiled: replace parameters, say.
+
+        Args:
+            model: the compiled one, a :class:`~thunder_frontend.ThunderModule`.
+        """
 
     def transform_traces_pre_prologue(
         self, prologue_trace: object, computation_trace: Trace, epilogue_trace: object, **kwargs: Any
@@ -67,13 +70,13 @@ class Transform:
         return computation_trace
 
     def transform_state_dict_for_submodule(
-        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+        self, model: torch.nn.Module, submodule_name: str, state_dict: dict[str, Any]
     ) -> dict[str, Any]:
         """Return entries of a state dict of the original as they fit the changed module."""
         return state_dict
 
     def reverse_transform_state_dict_for_submodule(
-        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+        self, model: torch.nn.Module, submodule_name: str, state_dict: dict[str, Any]
     ) -> dict[str, Any]:
         """Return entries of the changed module's state dict as they fit the original."""
         return state_dict

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import ThunderModule, Transform
+from thunder_frontend import Transform
 from thunder_transforms.layers import Changed, change, original
 
 
@@ -69,7 +69,7 @@ class AutocastTransform(Transform):
     def __init__(self, dtype: torch.dtype, device_type: str = "cpu") -> None:
         self.kind, self.modules = (device_type, dtype), 0
 
-    def transform_module(self, model: ThunderModule) -> None:
+    def transform_module(self, model: torch.nn.Module) -> None:
         root = original(model)
         self.modules += 1
         if not isinstance(root, Autocasting):  # as a copy of one is

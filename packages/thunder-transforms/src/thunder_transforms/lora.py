@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import ThunderModule, Transform
+from thunder_frontend import Transform
 from thunder_transforms.layers import Changed, Where, change, everywhere, linear_layers, original
 from thunder_transforms.quantization import PREFIX, Quantised, with_weight
 
@@ -70,7 +70,7 @@ class LORATransform(Transform):
             raise ValueError(f"r={r} is no rank: it is at least 1")
         self.r, self.alpha, self.dropout, self.where = r, lora_alpha, lora_dropout, where
 
-    def transform_module(self, model: ThunderModule) -> None:
+    def transform_module(self, model: torch.nn.Module) -> None:
         layers = [layer for layer in linear_layers(model, self.where) if not isinstance(layer, Adapted)]
         if not layers:  # a copy of a model that is adapted
             return
@@ -86,7 +86,7 @@ class LORATransform(Transform):
             change(layer, Adapted)
 
     def transform_state_dict_for_submodule(
-        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+        self, model: torch.nn.Module, submodule_name: str, state_dict: dict[str, Any]
     ) -> dict[str, Any]:
         """What is loaded is computed as it stands: nothing is added to it at first."""
         layer = model.get_submodule(submodule_name)
@@ -99,7 +99,7 @@ class LORATransform(Transform):
         return {**state_dict, "lora_a": a, "lora_b": b}
 
     def reverse_transform_state_dict_for_submodule(
-        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+        self, model: torch.nn.Module, submodule_name: str, state_dict: dict[str, Any]
     ) -> dict[str, Any]:
         """What is added becomes part of the weight."""
         layer = model.get_submodule(submodule_name)

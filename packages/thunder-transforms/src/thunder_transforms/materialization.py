@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import ThunderModule, Transform
+from thunder_frontend import Transform
 from thunder_transforms.layers import original
 from thunder_transforms.state import load_original_state_dict
 
 Place = tuple[torch.nn.Module, str]
-Init = Callable[["MaterializationTransform", ThunderModule], None]
+Init = Callable[["MaterializationTransform", torch.nn.Module], None]
 
 
 class MaterializationTransform(Transform):
@@ -41,7 +41,7 @@ class MaterializationTransform(Transform):
     def __init__(self, device: str | torch.device, *, init: Init) -> None:
         self.device, self.init = torch.device(device), init
 
-    def transform_module(self, model: ThunderModule) -> None:
+    def transform_module(self, model: torch.nn.Module) -> None:
         self.init(self, model)
 
     @staticmethod
@@ -53,7 +53,7 @@ class MaterializationTransform(Transform):
     def init_from_original_state_dict(state: Mapping[str, torch.Tensor]) -> Init:
         """Return an ``init`` that takes values from a state dict of the original, through the transforms."""
 
-        def init(transform: MaterializationTransform, model: ThunderModule) -> None:
+        def init(transform: MaterializationTransform, model: torch.nn.Module) -> None:
             given = _taking_memory(original(model), transform.device)
             if not given:  # as of a copy
                 return
@@ -64,7 +64,7 @@ class MaterializationTransform(Transform):
         return init
 
 
-def _reset(transform: MaterializationTransform, model: ThunderModule) -> None:
+def _reset(transform: MaterializationTransform, model: torch.nn.Module) -> None:
     """Let each submodule that had something on the meta device draw its values."""
     given = _taking_memory(original(model), transform.device)
     holders = {id(holder): holder for _, (holder, _) in given}

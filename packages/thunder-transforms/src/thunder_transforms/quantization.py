@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import ThunderModule, Transform
+from thunder_frontend import Transform
 from thunder_transforms.layers import Changed, Where, change, everywhere, linear_layers
 from thunder_transforms.weights import Format, Parts, format_called
 
@@ -106,7 +106,7 @@ class Quantise(Transform):
     def __init__(self, format: str = "int8", where: Where = everywhere) -> None:
         self.format, self.where = format_called(format), where
 
-    def transform_module(self, model: ThunderModule) -> None:
+    def transform_module(self, model: torch.nn.Module) -> None:
         for layer in linear_layers(model, self.where):
             if isinstance(layer, Quantised):
                 continue
@@ -123,7 +123,7 @@ class Quantise(Transform):
             change(layer, Quantised)
 
     def transform_state_dict_for_submodule(
-        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+        self, model: torch.nn.Module, submodule_name: str, state_dict: dict[str, Any]
     ) -> dict[str, Any]:
         layer = model.get_submodule(submodule_name)
         if not isinstance(layer, Quantised) or "weight" not in state_dict:
@@ -133,7 +133,7 @@ class Quantise(Transform):
         return {**{PREFIX + n: t for n, t in parts.items()}, **kept}
 
     def reverse_transform_state_dict_for_submodule(
-        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+        self, model: torch.nn.Module, submodule_name: str, state_dict: dict[str, Any]
     ) -> dict[str, Any]:
         layer = model.get_submodule(submodule_name)
         return with_weight(layer, state_dict) if isinstance(layer, Quantised) else state_dict

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import ThunderModule, list_transforms
+from thunder_frontend import list_transforms
 
 State = dict[str, torch.Tensor]
 
 
-def original_state_dict(model: ThunderModule) -> State:
+def original_state_dict(model: torch.nn.Module) -> State:
     """Return the state of a compiled module as its original would have it: what transforms changed is changed back.
 
     Loaded into a module of the original's class, it computes what the compiled one does, but for what was rounded.
@@ -31,7 +31,7 @@ def original_state_dict(model: ThunderModule) -> State:
     return made
 
 
-def transformed_state_dict(model: ThunderModule, state: Mapping[str, torch.Tensor]) -> State:
+def transformed_state_dict(model: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> State:
     """Return a state dict of the original as it fits the compiled module that transforms have changed."""
     made: State = {}
     for name, entries in _by_layer(model, state).items():
@@ -41,7 +41,7 @@ def transformed_state_dict(model: ThunderModule, state: Mapping[str, torch.Tenso
     return made
 
 
-def load_original_state_dict(model: ThunderModule, state: Mapping[str, torch.Tensor], strict: bool = True) -> Any:
+def load_original_state_dict(model: torch.nn.Module, state: Mapping[str, torch.Tensor], strict: bool = True) -> Any:
     """Load a state dict of the original into a compiled module that transforms have changed.
 
     Args:

@@ -99,7 +99,7 @@ class ModuleLookasides:
             here = held(own, f"{source}.__dict__")
             world.own_dict(module, source)
             for name in IMPLEMENTATIONS:
-                world.attributes.not_shadowed(module, name)
+                world.not_shadowed(module, name)
             for name in filter(may_matter, HOOKS):
                 world.containers.empty_at(here, own, name)
             for name in filter(may_matter, GLOBAL_HOOKS):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from thunder_frontend._outside.class_facts import GIVEN_AS_THEY_ARE, class_of, is_mutable
+from thunder_frontend._outside.class_reads import ClassReads
+from thunder_frontend._outside.container_reads import ContainerReads
+from thunder_frontend._outside.known import Known
 from thunder_guards import AttributeAbsentGuard, MembershipGuard
 from thunder_guards.journal import MISSING, is_slot
 from thunder_guards.kinds import CODE, is_of_library
@@ -15,9 +18,6 @@ from thunder_guards.own_code import name_in
 from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 OF_TYPES = frozenset({"__name__", "__qualname__"})
 """What classes say of themselves, wherever it is kept."""
@@ -28,20 +28,16 @@ class AttributeReads:
 
     Args:
         world: takes the guards.
+        classes, containers: take in what is read of these.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._class_dicts: dict[int, type] = {}
-
-    def class_of_dict(self, container: object) -> type | None:
-        """Return the class whose ``__dict__`` the program read as ``container``; ``None`` if it is no such thing."""
-        return self._class_dicts.get(id(container))
+    def __init__(self, world: Known, classes: ClassReads, containers: ContainerReads) -> None:
+        self._world, self._classes, self._containers = world, classes, containers
 
     def found(self, obj: object, name: str, value: object) -> Any:
         """Take in ``obj.name``, found without running Python code."""
         if isinstance(obj, super):
-            self._world.classes.after(obj.__thisclass__, obj.__self_class__, name)  # type: ignore[attr-defined]
+            self._classes.after(obj.__thisclass__, obj.__self_class__, name)  # type: ignore[attr-defined]
             return value
         if isinstance(obj, type):
             return self._attribute_of_class(obj, name, value)
@@ -59,7 +55,7 @@ class AttributeReads:
                 of_class = type(obj) is types.ModuleType and hasattr(types.ModuleType, name)  # which nobody can change
                 return value if of_class else self._world.read(source, "attribute", name, value)
             return self._world.read(source, "attribute", name, value, (obj.__dict__, name))
-        self._world.classes.finds_attributes(type(obj))
+        self._classes.finds_attributes(type(obj))
         own = getattr(obj, "__dict__", None)
         if source.is_held and isinstance(own, dict):
             self._world.own_dict(obj, source)
@@ -68,7 +64,7 @@ class AttributeReads:
             self._world.know(value, inside)
             return value
         if isinstance(own, dict) and name in own and not is_slot(obj, name):
-            self._world.classes.no_data_descriptor(type(obj), name)
+            self._classes.no_data_descriptor(type(obj), name)
             slot = (own, name) if source.is_held and type(own) is dict else None
             return self._world.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
@@ -76,44 +72,43 @@ class AttributeReads:
     def _attribute_of_class(self, cls: type, name: str, value: object = None) -> Any:
         if self._world.journal.written_at(cls, "attribute", name) or not is_mutable(cls):
             return value
-        if name == "__dict__" and self._world.classes.is_outside(cls):
-            self._world.know(value, held(value, f"{cls.__qualname__}.__dict__"))
-            self._class_dicts[id(value)] = cls
+        if name == "__dict__" and self._classes.is_outside(cls):
+            self._classes.shows_dict(cls, value)
             return value
-        if name in OF_TYPES and isinstance(value, str) and self._world.classes.is_outside(cls):
+        if name in OF_TYPES and isinstance(value, str) and self._classes.is_outside(cls):
             return self._world.read(held(cls, cls.__qualname__), "attribute", name, value)
-        found = self._world.classes.lookup(cls, name)
+        found = self._classes.lookup(cls, name)
         if type(cls) is not type:
-            self._world.classes.finds_attributes(type(cls))
-            self._world.classes.lookup(type(cls), name)
+            self._classes.finds_attributes(type(cls))
+            self._classes.lookup(type(cls), name)
         return self._left_open(cls, name, found, value)
 
     def _left_open(self, cls: type, name: str, found: object, value: object) -> Any:
         """Return what stands for a number on a class, if it is left open and still what it was."""
-        return found if isinstance(found, NumberProxy) and not self._world.classes.wrote(cls, name) else value
+        return found if isinstance(found, NumberProxy) and not self._classes.wrote(cls, name) else value
 
     def _class_of_own(self, obj: object, name: str, value: object = None) -> Any:
         """Take in that an object of the program's own finds an attribute on its class."""
         if is_mutable(type(obj)) and name not in getattr(obj, "__dict__", ()):
-            self._world.classes.finds_attributes(type(obj))
-            found = self._world.classes.lookup(type(obj), name)
+            self._classes.finds_attributes(type(obj))
+            found = self._classes.lookup(type(obj), name)
             return self._left_open(type(obj), name, found, value)
         return value
 
     def _found_on_class(self, obj: object, source: Source, own: object, name: str, value: object) -> Any:
-        raw = self._world.classes.lookup(type(obj), name)
+        raw = self._classes.lookup(type(obj), name)
         if raw is MISSING:
-            getter = self._world.classes.lookup(type(obj), "__getattr__")
+            getter = self._classes.lookup(type(obj), "__getattr__")
             if getter is MISSING and _computes_attributes(type(obj)):
                 return self._world.read(source, "attribute", name, value)
             if getter is MISSING or isinstance(getter, types.FunctionType) and not isinstance(obj, types.ModuleType):
                 return value
             if getter is dict.__getitem__:
-                return self._world.containers.item(obj, name, value)
+                return self._containers.item(obj, name, value)
             return self._world.read(source, "attribute", name, value)
         if isinstance(own, dict) and not isinstance(raw, types.MemberDescriptorType):
-            self._not_shadowed(obj, source, own, name)
-        if isinstance(raw, NumberProxy) or self._world.classes.wrote(type(obj), name):
+            self._world.lacks(obj, source, own, name)
+        if isinstance(raw, NumberProxy) or self._classes.wrote(type(obj), name):
             return self._left_open(type(obj), name, raw, value)
         if isinstance(value, types.MethodType):
             self._world.know(value, Source(source, "attribute", name))
@@ -127,38 +122,24 @@ class AttributeReads:
         if isinstance(obj, type):
             self._attribute_of_class(obj, name)
             if type(obj) is not type:
-                self._world.classes.lookup(type(obj), "__getattr__")
+                self._classes.lookup(type(obj), "__getattr__")
             return
         source = self._world.source_of(obj)
         if source is None and is_mutable(type(obj)):
             self._class_of_own(obj, name)
-            self._world.classes.lookup(type(obj), "__getattr__")
+            self._classes.lookup(type(obj), "__getattr__")
         if source is None or self._world.journal.written_at(obj, "attribute", name):
             return
         if isinstance(obj, types.ModuleType):
             self.class_of_module(obj)
-        self._world.classes.finds_attributes(type(obj))
-        on_class = self._world.classes.lookup(type(obj), name)
-        self._world.classes.lookup(type(obj), "__getattr__")
+        self._classes.finds_attributes(type(obj))
+        on_class = self._classes.lookup(type(obj), name)
+        self._classes.lookup(type(obj), "__getattr__")
         own = getattr(obj, "__dict__", None)
         if isinstance(own, dict) and not isinstance(on_class, types.MemberDescriptorType):
-            self._not_shadowed(obj, source, own, name)
+            self._world.lacks(obj, source, own, name)
         elif isinstance(obj, types.ModuleType) or not hasattr(type(obj), "__getattr__"):
             self._world.require(AttributeAbsentGuard(source, name), id(source), name, "absent")
-
-    def not_shadowed(self, obj: object, name: str) -> None:
-        """Take in that an outside object has no attribute of its own of that name."""
-        source, own = self._world.source_of(obj), getattr(obj, "__dict__", None)
-        if source is not None and isinstance(own, dict) and name not in own and not isinstance(obj, type):
-            self._not_shadowed(obj, source, own, name)
-
-    def _not_shadowed(self, obj: object, source: Source, own: dict[str, Any], name: str) -> None:
-        if source.is_held:
-            self._world.own_dict(obj, source)
-            self._world.require_absent(source, own, (name,))
-        else:
-            inside = Source(source, "attribute", "__dict__")
-            self._world.require(MembershipGuard(inside, name, False), id(source), name, "absent")
 
     def class_of_module(self, module: types.ModuleType) -> None:
         """Guard the class of a module of the user's, which may be given another one."""
@@ -178,19 +159,19 @@ class AttributeReads:
         if name in tensor.OWN:
             return value
         cls = class_of(tensor)
-        raw = self._world.classes.lookup(cls, name)
+        raw = self._classes.lookup(cls, name)
         if type(raw) not in GIVEN_AS_THEY_ARE:
             self.missing_on_tensor(tensor, name)
         if tensor._shadow is not None and isinstance(raw, property):
             return value
-        if cls is torch.Tensor or raw is self._world.classes.lookup(torch.Tensor, name):
+        if cls is torch.Tensor or raw is self._classes.lookup(torch.Tensor, name):
             return value
         return raw.__get__(tensor, cls) if hasattr(type(raw), "__get__") else raw
 
     def missing_on_tensor(self, tensor: TracedTensor, name: str) -> None:
         """Take in that nobody gave an attribute of that name to a tensor."""
         source = tensor.source
-        self._world.classes.lookup(class_of(tensor), name)
+        self._classes.lookup(class_of(tensor), name)
         if source is not None and not self._world.journal.written_at(tensor, "attribute", name):
             own = Source(source, "attribute", "__dict__")
             self._world.require(MembershipGuard(own, name, False), str(source), name, "absent")

@@ -11,21 +11,19 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from thunder_frontend._outside.class_facts import ARITHMETIC, GIVEN_AS_THEY_ARE, SPECIAL_METHODS, class_of, is_mutable
 from thunder_frontend._outside.finalisers import refuse_finaliser
+from thunder_frontend._outside.known import Known
 from thunder_guards import HeldPartGuard, MembershipGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING
 from thunder_guards.kinds import held_by_class, is_of_library
 from thunder_guards.sources import Source, held
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 DESCRIPTORS = ("__get__", "__set__", "__delete__")
 
@@ -37,7 +35,7 @@ class ClassReads:
         world: takes the guards.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Known) -> None:
         self._world = world
         self._found: dict[tuple[type, str], Any] = {}
         self._index: dict[type, dict[int, list[str]]] = {}
@@ -50,6 +48,16 @@ class ClassReads:
         self._plain: set[type] = set()
         self._own: set[type] = set()
         self._known: set[type] = set()
+        self._of_dicts: dict[int, type] = {}
+
+    def class_of_dict(self, container: object) -> type | None:
+        """Return the class whose ``__dict__`` the program read as ``container``; ``None`` if it is no such thing."""
+        return self._of_dicts.get(id(container))
+
+    def shows_dict(self, cls: type, shown: object) -> None:
+        """Take in that the program read the ``__dict__`` of a class."""
+        self._world.know(shown, held(shown, f"{cls.__qualname__}.__dict__"))
+        self._of_dicts[id(shown)] = cls
 
     def made(self, cls: type) -> None:
         """Note a class that the program made; those that it is derived from may have a say in that."""
@@ -260,7 +268,7 @@ class ClassReads:
             owner = args[1] if args[1] is not None else args[2]
             for name in self._holding(owner, first):
                 if not hasattr(cls, "__set__"):
-                    self._world.attributes.not_shadowed(owner, name)
+                    self._world.not_shadowed(owner, name)
         if isinstance(first, type) or (cls, function) not in self._entered:
             self._entered.add((cls, function))
             self._holding(first, function)

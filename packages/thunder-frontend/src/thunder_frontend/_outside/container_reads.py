@@ -6,10 +6,13 @@ import gc
 import operator
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._outside.class_reads import ClassReads
+from thunder_frontend._outside.known import Known
+from thunder_frontend._outside.stand_ins import StandIns
 from thunder_guards import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard, nth_key
 from thunder_guards.journal import MISSING, Write
 from thunder_guards.kinds import (
@@ -29,10 +32,6 @@ from thunder_guards.kinds import (
 )
 from thunder_guards.sources import Source, held
 
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
-
-
 KEY = held(nth_key, "key")
 
 
@@ -41,16 +40,18 @@ class ContainerReads:
 
     Args:
         world: takes the guards.
+        classes: tells which dicts are those of classes.
+        stand_ins: stand for tensors.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: Known, classes: ClassReads, stand_ins: StandIns) -> None:
+        self._world, self._classes, self._stand_ins = world, classes, stand_ins
 
     def item(self, container: object, key: Any, value: object) -> Any:
         """Take in ``container[key]``."""
         source = self._world.source_of(container)
         if source is None or isinstance(container, (str, bytes, torch.Size, range)):
-            return self._world.stand_ins.of(value)
+            return self._stand_ins.of(value)
         if is_buffer(container):
             self._world.unwatched.escapes(container)
             return value
@@ -58,7 +59,7 @@ class ContainerReads:
             self.contents(container)
             return value
         if self._was_written(container, key):
-            return self._world.stand_ins.of(value)
+            return self._stand_ins.of(value)
         self._world.told_apart(key)
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
@@ -71,7 +72,7 @@ class ContainerReads:
         return self._world.read(source, "item", key, value, (container, key) if source.is_held else None)
 
     def _was_written(self, container: object, key: object) -> bool:
-        cls = self._world.attributes.class_of_dict(container)
+        cls = self._classes.class_of_dict(container)
         if cls is not None:
             return self._world.journal.written_at(cls, "attribute", key)
         return self._wrote(container) or self._world.journal.written_at(container, "item", key)
@@ -151,13 +152,14 @@ class ContainerReads:
 
     def contents(self, container: object) -> None:
         """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
-        if self._world.source_of(container) is None or self._wrote(container):
+        source = self._world.source_of(container)
+        if source is None or self._wrote(container):
             return
         if is_buffer(container):
             self._world.unwatched.escapes(container)
         self.structure(container)
         if isinstance(container, deque):  # what is added may push others out
-            self._world.attributes.found(container, "maxlen", container.maxlen)
+            self._world.read(source, "attribute", "maxlen", container.maxlen)
         if isinstance(container, DICTS):
             for key, value in pairs_of(container):
                 self.item(container, key, value)

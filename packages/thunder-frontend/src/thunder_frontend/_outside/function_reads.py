@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import builtins
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thunder_frontend._library_code import module_calls
 from thunder_frontend._library_code.beneath_torch import called_by_name
 from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
 from thunder_frontend._outside.class_facts import is_ours
+from thunder_frontend._outside.known import Known
+from thunder_frontend._outside.reads import Reads
 from thunder_guards import MembershipGuard
 from thunder_guards.journal import is_empty
 from thunder_guards.sources import Source, held
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 BUILTINS = builtins.__dict__
 OWN = module_calls.__dict__
@@ -26,10 +25,11 @@ class FunctionReads:
 
     Args:
         world: takes the guards.
+        reads: take in what is read of values.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: Known, reads: Reads) -> None:
+        self._world, self._reads = world, reads
         self._cells: set[int] = set()  # of outside functions: functions that the program makes may read them, too
         self._codes: dict[int, Any] = {}
         self._native: set[Any] = set()
@@ -43,7 +43,7 @@ class FunctionReads:
             self._codes[id(code)] = code
             self._unshadowed_builtins(function)
         if args:
-            self._world.classes.entered(function, args)
+            self._reads.classes.entered(function, args)
         if self._world.source_of(function) is None:
             return
         self._cells.update([id(cell) for cell in function.__closure__ or ()])
@@ -69,10 +69,10 @@ class FunctionReads:
             if place is function.__globals__:
                 self.global_(place, name, value)
             elif name in place.__dict__:
-                self._world.attributes.found(place, name, value)
+                self._reads.attributes.found(place, name, value)
             else:
                 self._world.know(place, held(place, place.__name__))
-                self._world.attributes.not_shadowed(place, name)
+                self._world.not_shadowed(place, name)
 
     def cell(self, function: FunctionType, name: str, value: object) -> Any:
         """Take in what a closure of an outside function holds."""
@@ -89,7 +89,7 @@ class FunctionReads:
         cell = _cell(function, name)
         if self._is_read(function, cell):
             self._world.know(cell, held(cell, name))
-            self._world.answers.result_of(is_empty, (cell,), True)
+            self._reads.answers.result_of(is_empty, (cell,), True)
 
     def is_outside(self, cell: object) -> bool:
         """Whether a cell is in the closure of an outside function."""
@@ -139,12 +139,12 @@ class FunctionReads:
         for index in range(max(len(args), first), code.co_argcount):
             name = code.co_varnames[index]
             if index < code.co_posonlyargcount:
-                args.append(world.containers.item(defaults, index - first, defaults[index - first]))
+                args.append(self._reads.containers.item(defaults, index - first, defaults[index - first]))
             elif name not in kwargs:
-                kwargs[name] = world.containers.item(defaults, index - first, defaults[index - first])
+                kwargs[name] = self._reads.containers.item(defaults, index - first, defaults[index - first])
         for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
             if name in named and name not in kwargs:
-                kwargs[name] = world.containers.item(named, name, named[name])
+                kwargs[name] = self._reads.containers.item(named, name, named[name])
 
 
 def _cell(function: FunctionType, name: str) -> Any:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from thunder_frontend._outside.mortal import Mortal
-from thunder_guards import EmptyGuard, Guard, HeldPartGuard, LacksGuard
+from thunder_guards import EmptyGuard, Guard, HeldPartGuard, LacksGuard, MembershipGuard
 from thunder_guards.journal import Journal
 from thunder_guards.kinds import NOTHING_INSIDE
 from thunder_guards.sources import Source, held
+
+
+class Unseen(Protocol):
+    """Takes in what goes to code that cannot be watched."""
+
+    def escapes(self, value: object, watched: bool = True) -> None:
+        """Take in an object that goes to code that cannot be watched."""
+
+    def looked_into(self, value: object, methods: Sequence[str] = (), depth: int = 2) -> None:
+        """Take in an object, and those in a container, at which code in C looks."""
 
 
 class Known(ABC):
@@ -20,6 +30,9 @@ class Known(ABC):
     Args:
         mortal: objects that the program is not to keep alive.
     """
+
+    unwatched: Unseen
+    """What containers hold goes there where arrays are among it, and it leads to containers again."""
 
     def __init__(self, mortal: Iterable[Any] = ()) -> None:
         self._sources: dict[int, Source] = {}
@@ -41,6 +54,10 @@ class Known(ABC):
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
         """
+
+    @abstractmethod
+    def hold_from(self, source: Source, value: Any) -> None:
+        """Note that a guard makes sure that the very same object is found there."""
 
     def source_of(self, value: object) -> Source | None:
         """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
@@ -116,6 +133,21 @@ class Known(ABC):
         if new:
             self._facts.update([(id(own), name, "absent") for name in new])
             self.guards.append(LacksGuard(Source(source, "attribute", "__dict__", own, True), tuple(new)))
+
+    def lacks(self, obj: object, source: Source, own: dict[str, Any], name: str) -> None:
+        """Guard that what an object, which ``source`` leads to, keeps its attributes in has none of that name."""
+        if source.is_held:
+            self.own_dict(obj, source)
+            self.require_absent(source, own, (name,))
+        else:
+            inside = Source(source, "attribute", "__dict__")
+            self.require(MembershipGuard(inside, name, False), id(source), name, "absent")
+
+    def not_shadowed(self, obj: object, name: str) -> None:
+        """Take in that an outside object has no attribute of its own of that name."""
+        source, own = self.source_of(obj), getattr(obj, "__dict__", None)
+        if source is not None and isinstance(own, dict) and name not in own and not isinstance(obj, type):
+            self.lacks(obj, source, own, name)
 
     def require_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
         """Guard that what a dict which the compiled function holds has at a key is an empty container."""

@@ -1,4 +1,4 @@
-"""Callables in C that code in C may call: all that these are made of, and may look at, is taken in.
+"""Callables in C that code in C may call: all that these are made of, and what they may ask for.
 
 The factory of a ``defaultdict``, a special method of a class, or what turns objects into JSON may be a
 ``functools.partial`` of ``getattr``, or a method of a dict. Nobody sees what it reads when it is called.
@@ -11,56 +11,13 @@ import gc
 import operator
 import types
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thunder_guards.own_code import package_of
 from thunder_ir import reached
 
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
-
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 MADE_OF_OTHERS = (functools.partial, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, *GETTERS)
-
-
-class NativeCallables:
-    """Guards what such callables may read.
-
-    Args:
-        world: takes the guards.
-    """
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._followed: set[int] = set()
-
-    def found(self, found: Sequence[tuple[type | None, str, Any]], given: Sequence[Any] | None) -> list[str]:
-        """Take in what callables may read that code in C may call.
-
-        Args:
-            found: the class that holds one as a special method, or as the getter of a property, if one does, the name
-                under which it does, and the callable.
-            given: what the code in C gets; ``None`` if each call is seen.
-
-        Returns:
-            names of what it may call whose answer is another one each time.
-        """
-        callables = [raw for _, _, raw in found if id(raw) not in self._followed and not _is_of_torch(raw)]
-        for cls, name, _ in found:
-            if cls is not None:
-                self._world.classes.lookup(cls, name)
-        if given is None or not callables:
-            return []
-        parts = list(_parts(callables))
-        for value in (*parts, *given):
-            if not isinstance(value, MADE_OF_OTHERS):
-                self._world.unwatched.escapes(value, watched=False)
-        now = {id(part) for part in parts} - self._followed
-        self._followed |= now
-        try:
-            return self._world.native_frames.called(parts, given, frozenset(_names(parts)))
-        finally:
-            self._followed -= now
 
 
 def is_made_of_others(value: object) -> bool:
@@ -72,11 +29,12 @@ def is_made_of_others(value: object) -> bool:
     return isinstance(value, MADE_OF_OTHERS)
 
 
-def _is_of_torch(raw: object) -> bool:
+def is_native_of_torch(raw: object) -> bool:
+    """Whether a callable is one of PyTorch's, written in C."""
     return type(raw) is types.BuiltinFunctionType and package_of(raw.__module__) == "torch"
 
 
-def _parts(callables: Sequence[Any]) -> Iterator[Any]:
+def parts_of_all(callables: Sequence[Any]) -> Iterator[Any]:
     """Give callables, what they are made of, and what such of these are made of."""
     return reached(callables, _parts_of)
 
@@ -89,10 +47,10 @@ def _parts_of(value: object) -> Iterable[Any]:
     return value if type(value) is tuple else ()
 
 
-def _names(parts: Sequence[Any]) -> Iterator[str]:
+def names_asked_for(parts: Sequence[Any]) -> Iterator[str]:
     """Give the names of attributes that callables may ask for."""
     for part in parts:
         if type(part) is str:
             yield from part.split(".")
         elif isinstance(part, GETTERS):
-            yield from _names(part.__reduce__()[1])
+            yield from names_asked_for(part.__reduce__()[1])

@@ -14,26 +14,35 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from thunder_frontend._outside.class_facts import is_mutable
+from thunder_frontend._outside.function_reads import FunctionReads
+from thunder_frontend._outside.known import Known
+from thunder_frontend._outside.library_settings import LibrarySettings
 from thunder_frontend._outside.native import Answer, hashable
-from thunder_frontend._outside.native_callables import is_made_of_others
+from thunder_frontend._outside.native_callables import (
+    MADE_OF_OTHERS,
+    is_made_of_others,
+    is_native_of_torch,
+    names_asked_for,
+    parts_of_all,
+)
+from thunder_frontend._outside.native_state import NativeState
 from thunder_frontend._outside.queries import (
     answer_of,
     is_question,
     reads_stream,
     refuse,
 )
+from thunder_frontend._outside.reads import Reads
+from thunder_frontend._outside.unwatched import Unwatched
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, is_value, items_of, pairs_of
 from thunder_guards.sources import held
 from thunder_interpreter import CodeNames, names_of
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 HOW_FAR = 5
 """How many steps a function is looked for from what C code was given."""
@@ -47,12 +56,24 @@ class NativeFrames:
 
     Args:
         world: takes the guards.
+        reads: take in what is read of values.
+        functions, unwatched, states, settings: take in what is read of functions, by code in C, and of libraries.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(
+        self,
+        world: Known,
+        reads: Reads,
+        functions: FunctionReads,
+        unwatched: Unwatched,
+        states: NativeState,
+        settings: LibrarySettings,
+    ) -> None:
+        self._world, self._reads, self._functions, self._unwatched = world, reads, functions, unwatched
+        self._states, self._settings = states, settings
+        self._followed: set[int] = set()
         self._entered: dict[tuple[Any, ...], list[Any]] = {}
-        self._functions: dict[types.CodeType, list[types.FunctionType]] = {}
+        self._of_code: dict[types.CodeType, list[types.FunctionType]] = {}
         self._called: dict[tuple[Any, int], Any] = {}
 
     def entered(self, frame: types.FrameType, given: Sequence[Any]) -> list[str]:
@@ -78,17 +99,45 @@ class NativeFrames:
         for function in self._of(frame, [*local, *given]):
             if world.source_of(function) is None:
                 world.know(function, held(function, function.__qualname__))
-            world.functions.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
+            self._functions.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
             reached += self._closure(function, names)
         for name in names.globals:
             if name in scope:
                 reached.append(scope[name])
-                world.functions.global_(scope, name, scope[name])
+                self._functions.global_(scope, name, scope[name])
         for name in names.written_globals:
             world.journal.expect("item", scope, name, scope.get(name, MISSING))
         return self._follow(reached, names)
 
-    def called(self, callables: Sequence[Any], given: Sequence[Any], attributes: frozenset[str]) -> list[str]:
+    def found(self, found: Sequence[tuple[type | None, str, Any]], given: Sequence[Any] | None) -> list[str]:
+        """Take in what callables may read that code in C may call.
+
+        Args:
+            found: the class that holds one as a special method, or as the getter of a property, if one does, the name
+                under which it does, and the callable.
+            given: what the code in C gets; ``None`` if each call is seen.
+
+        Returns:
+            names of what it may call whose answer is another one each time.
+        """
+        callables = [raw for _, _, raw in found if id(raw) not in self._followed and not is_native_of_torch(raw)]
+        for cls, name, _ in found:
+            if cls is not None:
+                self._reads.classes.lookup(cls, name)
+        if given is None or not callables:
+            return []
+        parts = list(parts_of_all(callables))
+        for value in (*parts, *given):
+            if not isinstance(value, MADE_OF_OTHERS):
+                self._unwatched.escapes(value, watched=False)
+        now = {id(part) for part in parts} - self._followed
+        self._followed |= now
+        try:
+            return self._called_by_c(parts, given, frozenset(names_asked_for(parts)))
+        finally:
+            self._followed -= now
+
+    def _called_by_c(self, callables: Sequence[Any], given: Sequence[Any], attributes: frozenset[str]) -> list[str]:
         """Take in what callables in C may read, about to be called by code in C.
 
         Args:
@@ -124,8 +173,8 @@ class NativeFrames:
             refuse(name)
         if answer is Answer.VARIES:
             return [name]
-        self._world.states.called(fn, owner, (), {})
-        asks_state = self._world.states.answers(fn, owner)
+        self._states.called(fn, owner, (), {})
+        asks_state = self._states.answers(fn, owner)
         asked = asks_state or answer is Answer.ASKED_AGAIN or is_question(fn, name)
         if asked or isinstance(owner, contextvars.ContextVar):
             return self._follow(self._answer_of(fn, owner, name, asks_state), names)
@@ -136,14 +185,14 @@ class NativeFrames:
         try:
             answer = fn()
         except LookupError:  # a context variable without a value
-            self._world.answers.unset(owner)
+            self._reads.answers.unset(owner)
             return []
         except TypeError:
             refuse(name)
         if asks_state:
-            self._world.states.answered(owner, name, (), answer)
+            self._states.answered(owner, name, (), answer)
         else:
-            self._world.answers.result_of(fn, (), answer)
+            self._reads.answers.result_of(fn, (), answer)
         return [answer]
 
     def _of(self, frame: types.FrameType, given: Sequence[Any]) -> list[types.FunctionType]:
@@ -151,12 +200,12 @@ class NativeFrames:
         code = frame.f_code
         if code.co_name.startswith("<") and code.co_name != "<lambda>":
             return []  # of a comprehension or an expression: what it names, the function around it does
-        found = self._functions.get(code)
+        found = self._of_code.get(code)
         if found is None:
             found = _leading_to(code, given)
             if not found:
                 found = [f for f in gc.get_referrers(code) if type(f) is types.FunctionType]
-            self._functions[code] = found
+            self._of_code[code] = found
         return found
 
     def _closure(self, function: types.FunctionType, names: CodeNames) -> Iterator[Any]:
@@ -167,7 +216,7 @@ class NativeFrames:
                 world.journal.expect("cell", cell, None, contents)
             if contents is not MISSING:
                 yield contents
-                world.functions.cell(function, name, contents)
+                self._functions.cell(function, name, contents)
 
     def _follow(self, reached: list[Any], names: CodeNames) -> list[str]:
         """Take in the attributes of those names, of what the function gets at, and of what these are."""
@@ -178,17 +227,17 @@ class NativeFrames:
             if id(value) in seen or type(value) in NOTHING_INSIDE or isinstance(value, torch.Tensor):
                 continue
             seen[id(value)] = value
-            self._world.settings.reached(value)
+            self._settings.reached(value)
             if value is decimal.Decimal or isinstance(value, (decimal.Decimal, decimal.Context)):
-                self._world.answers.computes_decimals((value,))
+                self._reads.answers.computes_decimals((value,))
             if isinstance(value, CONTAINERS):
                 reached += self._within(value, names)
             elif not is_value(value) or self._world.source_of(value) is not None:
                 reached += self._attributes(value, names)
             if isinstance(value, weakref.ref):
-                self._world.answers.result_of(value, (), value())
+                self._reads.answers.result_of(value, (), value())
             elif is_made_of_others(value):
-                varying += self._world.native_callables.found([(None, "", value)], ())
+                varying += self.found([(None, "", value)], ())
             elif isinstance(value, FUNCTIONS):
                 answer = answer_of(value, getattr(value, "__self__", None), MANY)
                 varying += [value.__name__] if answer is Answer.VARIES else []
@@ -198,7 +247,7 @@ class NativeFrames:
         if container is sys.modules:  # each import changes it, and hardly ever what a function looks up there
             return []
         if self._world.source_of(container) is not None:
-            self._world.containers.contents(container)
+            self._reads.containers.contents(container)
             if names.changes_containers and not isinstance(container, (tuple, frozenset, types.MappingProxyType)):
                 self._world.journal.expect("container", container, None, None)
         return [v for _, v in pairs_of(container)] if isinstance(container, DICTS) else items_of(container)
@@ -208,7 +257,7 @@ class NativeFrames:
         for name in names.attributes:
             found = _found(value, name)
             if found is not MISSING and not isinstance(found, property):
-                world.attributes.found(value, name, found)
+                self._reads.attributes.found(value, name, found)
                 yield found
         own = getattr(value, "__dict__", None)
         if world.source_of(value) is not None and isinstance(own, dict) and not isinstance(value, CODE):

@@ -6,11 +6,13 @@ import copyreg
 import itertools
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from thunder_frontend._outside.class_facts import is_mutable
+from thunder_frontend._outside.known import Known
+from thunder_frontend._outside.reads import Reads
 from thunder_guards import SnapshotGuard
 from thunder_guards.kinds import (
     CODE,
@@ -27,10 +29,6 @@ from thunder_guards.kinds import (
 )
 from thunder_guards.sources import Source
 
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
-
-
 SHOWN_BY_C = (types.SimpleNamespace, BaseException)
 """Objects with attributes whose own methods in C look at these."""
 KEPT_BY_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
@@ -44,10 +42,11 @@ class Unwatched:
 
     Args:
         world: takes the guards.
+        reads: take in what is read of values.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: Known, reads: Reads) -> None:
+        self._world, self._reads = world, reads
         self._taken: dict[int, Any] = {}
 
     def escapes(self, value: object, watched: bool = True) -> None:
@@ -62,11 +61,11 @@ class Unwatched:
         if source is None:
             if type(value) is list or type(value) is tuple:
                 for item in value:
-                    self._world.containers.contents(item)
+                    self._reads.containers.contents(item)
                     if type(item) is list or type(item) is tuple or is_buffer(item):
                         self.escapes(item)
         elif isinstance(value, CONTAINERS):
-            self._world.containers.contents(value)
+            self._reads.containers.contents(value)
         elif is_buffer(value):
             self._world.log.append(("touch", value))
             if id(value) not in self._taken:
@@ -76,7 +75,7 @@ class Unwatched:
                 self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
                 self._world.journal.watch_buffer(value)
                 for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
-                    self.escapes(self._world.attributes.found(value, name, item))
+                    self.escapes(self._reads.attributes.found(value, name, item))
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 
@@ -92,21 +91,21 @@ class Unwatched:
             return
         if isinstance(value, CONTAINERS):
             if depth and length_of(value):
-                self._world.containers.contents(value)
+                self._reads.containers.contents(value)
                 for part in itertools.chain(*pairs_of(value)) if isinstance(value, DICTS) else items_of(value):
                     self.looked_into(part, methods, depth - 1)
             return
         if is_buffer(value):
             self.escapes(value)
         if "__repr__" in methods and _is_written_by_c(value):
-            self._world.answers.result_of(repr, (value,), repr(value))
+            self._reads.answers.result_of(repr, (value,), repr(value))
         if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
             return
         if "__eq__" in methods:
             self._world.told_apart(value)
         if is_mutable(type(value)):
             for name in methods:
-                self._world.classes.lookup(type(value), name)
+                self._reads.classes.lookup(type(value), name)
         if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
             self._kept_by_c(value, methods, depth)
             self.copied(value)
@@ -117,8 +116,8 @@ class Unwatched:
         for cls in value.__class__.__mro__:
             for name, raw in () if is_mutable(cls) else cls.__dict__.items():
                 if isinstance(raw, KEPT_BY_C) and not name.startswith("__") and hasattr(value, name):
-                    kept = self._world.attributes.found(value, name, getattr(value, name))
-                    self._world.containers.contents(kept)
+                    kept = self._reads.attributes.found(value, name, getattr(value, name))
+                    self._reads.containers.contents(kept)
                     if depth:
                         self.looked_into(kept, methods, depth - 1)
 
@@ -129,13 +128,13 @@ class Unwatched:
             return
         own = getattr(value, "__dict__", None)
         if isinstance(own, dict):
-            self._world.attributes.found(value, "__dict__", own)
-            self._world.containers.keys(own)
+            self._reads.attributes.found(value, "__dict__", own)
+            self._reads.containers.keys(own)
         for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
             if hasattr(value, name):
-                self._world.attributes.found(value, name, getattr(value, name))
+                self._reads.attributes.found(value, name, getattr(value, name))
             else:
-                self._world.attributes.missing(value, name)
+                self._reads.attributes.missing(value, name)
 
     def _object(self, value: object, source: Source, watched: bool) -> None:
         self._world.log.append(("touch", value))
@@ -146,8 +145,8 @@ class Unwatched:
         if not source.is_held:
             self._world.require(self._world.mortal.guard(source, value), id(value), "identity")
         for name, item in list((own or {}).items()):
-            self._world.attributes.found(value, name, item)
-            self._world.containers.contents(item)
+            self._reads.attributes.found(value, name, item)
+            self._reads.containers.contents(item)
 
 
 def _is_written_by_c(value: object) -> bool:

@@ -237,7 +237,7 @@ class Watch(Callbacks):
                 self._calls.varies(name)
 
     def native_callables(self, found: list[tuple[type | None, str, Any]], given: Sequence[Any] | None) -> None:
-        for name in self.world.native_callables.found(found, given):
+        for name in self.world.native_frames.found(found, given):
             self._calls.varies(name)
 
     def native_call(self, frame: FrameType, fn: Callable[..., Any]) -> None:

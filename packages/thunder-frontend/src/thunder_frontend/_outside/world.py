@@ -22,10 +22,10 @@ from thunder_frontend._outside.function_reads import FunctionReads
 from thunder_frontend._outside.known import Known
 from thunder_frontend._outside.left_open import NUMBERS, LeftOpen
 from thunder_frontend._outside.library_settings import LibrarySettings
-from thunder_frontend._outside.native_callables import NativeCallables
 from thunder_frontend._outside.native_frames import NativeFrames
 from thunder_frontend._outside.native_state import NativeState
 from thunder_frontend._outside.process_settings import ProcessSettings
+from thunder_frontend._outside.reads import Reads
 from thunder_frontend._outside.stand_ins import StandIns
 from thunder_frontend._outside.unwatched import Unwatched
 from thunder_guards import (
@@ -79,17 +79,17 @@ class World(Known):
         self._numbers: dict[Any, Any] = {}
         self.any_open = False
         self.answers = Answers(self)
-        self.attributes = AttributeReads(self)
-        self.containers = ContainerReads(self)
         self.stand_ins = StandIns(self, known_tensor)
         self.classes = ClassReads(self)
-        self.functions = FunctionReads(self)
-        self.unwatched = Unwatched(self)
-        self.native_frames = NativeFrames(self)
-        self.native_callables = NativeCallables(self)
+        self.containers = ContainerReads(self, self.classes, self.stand_ins)
+        self.attributes = AttributeReads(self, self.classes, self.containers)
+        reads = Reads(self.answers, self.classes, self.containers, self.attributes)
+        self.functions = FunctionReads(self, reads)
+        self.unwatched: Unwatched = Unwatched(self, reads)
         self.states = NativeState(self)
         self.process = ProcessSettings(self.answers)
         self.settings = LibrarySettings(self.answers)
+        self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)
         self.templates: dict[int, tuple[Any, Any]] = {}
 
     def hold(self, value: Any, name: str) -> None:

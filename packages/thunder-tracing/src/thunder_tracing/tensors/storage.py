@@ -8,46 +8,14 @@ computed again from its parent when it is next read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 
 from thunder_guards.program import UnseenWrites
 from thunder_ir import TensorProxy, flat_proxies
-from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-
-@dataclass(slots=True, eq=False)
-class Versions:
-    """Autograd's version counter, which a tensor has in common with its views, and not with what ``.data`` returns.
-
-    Args:
-        count: how many writes there were through tensors that share it.
-    """
-
-    count: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class Storage:
-    """Memory that traced tensors share.
-
-    Args:
-        root: the tensor that covers all of it.
-        version: how many writes there were.
-        outside: whether the caller can see it, because its root came from outside of the program.
-        inference: whether it was allocated in inference mode, which keeps the tensors in it out of autograd for good.
-        views: the views of it that were made, in order.
-        lent: whether tensors of other storages may share it, so that nobody may write to it.
-    """
-
-    root: TracedTensor
-    version: int = 0
-    outside: bool = False
-    inference: bool = False
-    views: list[TracedTensor] = field(default_factory=list)
-    lent: bool = False
+from thunder_tracing.tensors.traced_tensor import Storage, TracedTensor, Versions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,10 +1,11 @@
-"""What user code holds in place of a tensor while its program is acquired."""
+"""What user code holds in place of a tensor while its program is acquired, and the memory in which it lies."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function
@@ -14,8 +15,37 @@ from thunder_guards.errors import AcquisitionError, UnknownTensorError
 from thunder_ir import NumberProxy, TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 
-if TYPE_CHECKING:
-    from thunder_tracing.tensors.storage import Storage, Versions
+
+@dataclass(slots=True, eq=False)
+class Versions:
+    """Autograd's version counter, which a tensor has in common with its views, and not with what ``.data`` returns.
+
+    Args:
+        count: how many writes there were through tensors that share it.
+    """
+
+    count: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """Memory that traced tensors share.
+
+    Args:
+        root: the tensor that covers all of it.
+        version: how many writes there were.
+        outside: whether the caller can see it, because its root came from outside of the program.
+        inference: whether it was allocated in inference mode, which keeps the tensors in it out of autograd for good.
+        views: the views of it that were made, in order.
+        lent: whether tensors of other storages may share it, so that nobody may write to it.
+    """
+
+    root: TracedTensor
+    version: int = 0
+    outside: bool = False
+    inference: bool = False
+    views: list[TracedTensor] = field(default_factory=list)
+    lent: bool = False
 
 
 class TracedTensor(torch.Tensor):
