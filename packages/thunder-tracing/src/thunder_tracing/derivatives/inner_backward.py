@@ -13,6 +13,7 @@ from thunder_guards.memory import is_dense
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives.inner_gradients import cotangent, listed
 from thunder_tracing.derivatives.outside_hooks import hooks_of
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
@@ -40,14 +41,14 @@ def inner_backward(
         inputs: the leaves that get gradients; all that there are if not given.
     """
     with torch._C.DisableTorchFunction():
-        results = [calls.traced(t) for t in _listed(tensors)]
-        given = [None] * len(results) if gradient is None else _listed(gradient)
+        results = [calls.traced(t) for t in listed(tensors)]
+        given = [None] * len(results) if gradient is None else listed(gradient)
         for index, result in enumerate(results):
             if not calls.value(result).requires_grad:
                 raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         bounds = calls.builder.bound_symbols
         reached = ancestors(bounds, [calls.value(r) for r in results])
-        asked = None if inputs is None else [calls.traced(t) for t in _listed(inputs)]
+        asked = None if inputs is None else [calls.traced(t) for t in listed(inputs)]
         names = {calls.value(t).name for t in asked or ()}  # with the nodes of these
         gone_through = reached if asked is None else reached & descendants(bounds, names)
         check_not_freed(gone_through, calls.spent)
@@ -57,9 +58,9 @@ def inner_backward(
         if create_graph:
             found: Sequence[Any] = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
         else:
-            found = _recorded(
-                calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves
-            )
+            pairs = enumerate(zip(results, given, strict=True))
+            cotangents = [cotangent(calls, index, calls.value(r), g) for index, (r, g) in pairs]
+            found = _recorded(calls, results, cotangents, leaves)
             if not retain_graph:
                 roots = _standing_for(bounds, leaves)
                 calls.spent.update(freed(bounds, gone_through - roots))
@@ -67,27 +68,6 @@ def inner_backward(
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
         retain(calls, inside, retained)
-
-
-def _listed(tensors: Any) -> list[Any]:
-    return [tensors] if isinstance(tensors, T) or tensors is None else list(tensors)
-
-
-def _cotangent(calls: Calls, result: TracedTensor, given: Any) -> TensorProxy:
-    value = calls.value(result)
-    if given is None:
-        if value.numel != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if value.dtype.is_complex:
-            raise RuntimeError("grad can be implicitly created only for real scalar outputs")
-        return calls.on_values(torch.ones_like, (value,), {})  # type: ignore[no-any-return]
-    cotangent: TensorProxy = calls.value(given)
-    if tuple(cotangent.shape) != tuple(value.shape):
-        raise RuntimeError(
-            f"Mismatch in shape: grad_output[0] has a shape of {tuple(cotangent.shape)} and output[0] has a shape of "
-            f"{tuple(value.shape)}."
-        )
-    return cotangent
 
 
 def _root(leaf: TracedTensor) -> TensorProxy:

@@ -11,20 +11,18 @@ from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_t
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_proxies, substitute
 from thunder_ir.passes import leading_to
-from thunder_torch import call
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
 from thunder_tracing.derivatives.outside_hooks import with_hooks
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import settle_gradients
-from thunder_tracing.tensors.write_calls import WriteCalls
 
 RuleOf = Callable[[BoundSymbol], Any]
 
 
 def inner_gradients(
-    calls: WriteCalls,
+    calls: Calls,
     rule_of: RuleOf,
     outputs: object,
     inputs: object,
@@ -37,11 +35,11 @@ def inner_gradients(
 ) -> tuple[Any, ...]:
     """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
     with torch._C.DisableTorchFunction():
-        outputs, inputs = _listed(outputs), _listed(inputs)
+        outputs, inputs = listed(outputs), listed(inputs)
         wanted = [calls.value(t) for t in inputs]
         results = [calls.value(t) for t in outputs]
-        given = [None] * len(results) if grad_outputs is None else _listed(grad_outputs)
-        cotangents = [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)]
+        given = [None] * len(results) if grad_outputs is None else listed(grad_outputs)
+        cotangents = [cotangent(calls, i, r, g) for i, (r, g) in enumerate(zip(results, given, strict=True))]
         gradients = _gradients(calls, rule_of, wanted, results, cotangents, create_graph)
         made = []
         for tensor, gradient in zip(inputs, gradients, strict=True):
@@ -80,7 +78,7 @@ def autograd_grad(
     """
     calls.external.contents(inputs)  # a list may hold some that nobody has read yet
     with torch._C.DisableTorchFunction():
-        outputs, inputs = _listed(outputs), _listed(inputs)  # which are looked at twice, and may be generators
+        outputs, inputs = listed(outputs), listed(inputs)  # which are looked at twice, and may be generators
         results, wanted = [[calls.value(t) for t in tensors] for tensors in (outputs, inputs)]
         if not calls.levels.stack:
             _check_requires_grad(results, wanted)
@@ -100,7 +98,7 @@ def autograd_grad(
         retain(calls, inside, retained)
     if calls.levels.stack:
         return found
-    pairs = zip(map(calls.traced, _listed(inputs)), found, strict=True)
+    pairs = zip(map(calls.traced, listed(inputs)), found, strict=True)
     return tuple([with_hooks(calls, tensor, gradient, create_graph) for tensor, gradient in pairs])
 
 
@@ -112,22 +110,34 @@ def _check_requires_grad(results: Sequence[Any], wanted: Sequence[Any]) -> None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
 
 
-def _listed(tensors: Any) -> list[Any]:
-    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+def listed(tensors: Any) -> list[Any]:
+    """Return a tensor, or several, as a list."""
+    return [tensors] if isinstance(tensors, torch.Tensor) or tensors is None else list(tensors)
 
 
-def _cotangent(calls: WriteCalls, result: Any, given: Any) -> Any:
-    if given is not None:
-        return calls.value(given)
-    if result.numel != 1:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs")
-    if result.dtype.is_complex:
-        raise RuntimeError("grad can be implicitly created only for real scalar outputs")
-    return call(torch.ones_like, (result,), {})
+def cotangent(calls: Calls, index: int, result: TensorProxy, given: Any) -> TensorProxy:
+    """Return the cotangent of the result at ``index``: the one that was given, or one.
+
+    Raises:
+        RuntimeError: as PyTorch's, where there is none, or one of another shape.
+    """
+    if given is None:
+        if result.numel != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if result.dtype.is_complex:
+            raise RuntimeError("grad can be implicitly created only for real scalar outputs")
+        return calls.on_values(torch.ones_like, (result,), {})  # type: ignore[no-any-return]
+    made = calls.value(given)
+    if tuple(made.shape) != tuple(result.shape):
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {tuple(made.shape)} and output[{index}] has a "
+            f"shape of {tuple(result.shape)}."
+        )
+    return made
 
 
 def _gradients(
-    calls: WriteCalls,
+    calls: Calls,
     rule_of: RuleOf,
     wanted: Sequence[Any],
     results: Sequence[Any],
@@ -177,7 +187,7 @@ def _joint(
     return grad_transform_on_trace(trace, rule_of=rule_of, wanted=sought, reserved=defined), list(outside)
 
 
-def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
+def _record(calls: Calls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
     """Record what of a joint trace is not yet; ``known``, what stands for its values, gets what stands for the rest."""
     builder = calls.builder
     tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
