@@ -14,6 +14,7 @@ from thunder_examine.costs import Cost, costs
 from thunder_examine.memory import Memory, memory
 from thunder_examine.roofline import Roof, roof_of
 from thunder_frontend import CompiledFunction, compile_stats, compiled_function
+from thunder_guards.traces import epilogue_trace
 from thunder_ir import BoundSymbol, TensorProxy, Trace, collector_paused
 from thunder_ir.codegen import INDENT, print_bound
 from thunder_ir.literals import Context, literal
@@ -138,7 +139,7 @@ def facts_of(fn: Any, *, measure: bool = True) -> Facts:
         function.name,
         tuple(parts),
         str(last.specialisation.prologue),
-        str(last.specialisation.epilogue),
+        str(epilogue_trace(last.program)),
         tuple({name: seconds * 1e3 for name, seconds in phases.items()} for phases in stats.phases),
         _saved(last.split),
         stats.calls,

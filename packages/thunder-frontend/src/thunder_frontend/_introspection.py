@@ -10,6 +10,7 @@ from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._jit import compiled_function
 from thunder_frontend._pipeline import Compiled
 from thunder_frontend._stats import CompileStats
+from thunder_guards.traces import epilogue_trace, prologue_trace
 from thunder_interpreter import Log
 from thunder_ir import Trace
 from thunder_torch import find_symbol
@@ -86,13 +87,15 @@ def last_prologue_traces(fn: object) -> list[Any]:
         fn: what :func:`jit` returned.
 
     Returns:
-        one program; its text is a Python function.
+        the trace, which checks one guard after the other, and what is generated of it, which checks the same, or with
+        ``cache="same input"`` nothing. The text of both is a Python function.
 
     Raises:
         TypeError: ``fn`` did not come from :func:`jit`.
         RuntimeError: it was not called yet.
     """
-    return [_last(fn).specialisation.prologue]
+    last = _last(fn)
+    return [prologue_trace(last.program), last.specialisation.prologue]
 
 
 def last_epilogue_traces(fn: object) -> list[Any]:
@@ -102,13 +105,13 @@ def last_epilogue_traces(fn: object) -> list[Any]:
         fn: what :func:`jit` returned.
 
     Returns:
-        one program; its text is a Python function.
+        one trace, which runs as it prints.
 
     Raises:
         TypeError: ``fn`` did not come from :func:`jit`.
         RuntimeError: it was not called yet.
     """
-    return [_last(fn).specialisation.epilogue]
+    return [epilogue_trace(_last(fn).program)]
 
 
 def cache_misses(fn: object) -> int:

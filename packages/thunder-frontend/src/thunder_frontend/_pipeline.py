@@ -19,9 +19,10 @@ from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
-from thunder_guards import Specialisation, around, ordered, result_views, specialise
+from thunder_guards import Specialisation, ordered, result_views, specialise
 from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import Built, is_plain
+from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
@@ -73,15 +74,15 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     computation = program.computation.replace(
         inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
     )
-    traces, result = [computation], program.result
-    backward_traces: list[Trace] = []
+    traces, backward_traces = [computation], list[Trace]()
+    renamed: dict[str, Any] = {}
     if any([e.kind == "tensor" for e in program.effects]):
         computation = failures_before_writes(computation)
     if any([bound.symbol is gradients for bound in computation.bound_symbols]):
         with timer("autograd"):
-            computation, result = _with_inner_gradients(program, computation, options)
+            computation, renamed = _with_inner_gradients(program, computation, options)
         traces.append(computation)
-    trace = _transformed(program, computation, options, timer, traces)
+    program, trace = _transformed(program, computation, options, timer, traces)
     split, returns_result = None, False
     if options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs):
         run, split = _differentiated(program, trace, options, timer, traces, backward_traces)
@@ -89,7 +90,9 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             run = with_gradients(run)
     else:
         returns_result = not program.effects and is_plain(program.result)
-        trace = trace.replace(output=result) if returns_result else without_detaching(trace)
+        trace = (
+            trace.replace(output=substitute(program.result, renamed)) if returns_result else without_detaching(trace)
+        )
         run = _undifferentiated(program, trace, options, timer, traces, returns_result)
     if program.tried:
         run = as_eager_on_failure(run)
@@ -102,23 +105,29 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         program = replace(
             program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints))
         )
-    for transform in options.transforms:
-        program = replace(program, guards=tuple(transform.transform_guards(program.guards)))
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces, split)
 
 
-def _transformed(program: Program, computation: Trace, options: Options, timer: Timer, traces: list[Trace]) -> Trace:
-    """Apply the user's transforms; what each makes is added to the traces."""
+def _transformed(
+    program: Program, computation: Trace, options: Options, timer: Timer, traces: list[Trace]
+) -> tuple[Program, Trace]:
+    """Apply the user's transforms: return the program with what these check and write, and its computation.
+
+    What each makes of the computation is added to the traces.
+    """
     with timer("transforms"):
         trace = dead_code_elimination(computation)
-        prologue, epilogue = around(program) if options.transforms else (None, None)
         for transform in options.transforms:
-            _, trace, _ = transform.transform_traces_pre_prologue(prologue, trace, epilogue, compile_data=options)
+            before = prologue_trace(program), epilogue_trace(program)
+            prologue, trace, epilogue = transform.transform_traces_pre_prologue(
+                before[0], trace, before[1], compile_data=options
+            )
             _check_interface(transform, computation, trace)
+            program = with_traces(program, before, (prologue, epilogue))
             traces.append(trace)
-    return trace
+    return program, trace
 
 
 def _undifferentiated(
@@ -135,8 +144,8 @@ def _undifferentiated(
     return without_gradients(run) if program.environment.environment.grad_enabled and leaves else run
 
 
-def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, Any]:
-    """Write out the gradients that the program computes itself; return it, and its result in the names that it has."""
+def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, dict[str, Any]]:
+    """Write out the gradients that the program computes itself; return it, and what goes by other names in it."""
     executors = who_gains(computation, resolve_executors(options.executors))
 
     def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
@@ -144,7 +153,7 @@ def _with_inner_gradients(program: Program, computation: Trace, options: Options
         return own or grad_rule(bound, executors)
 
     made, renamed = written_out(computation, rule_of, symbol_of(torch.clone))
-    return tidy(made), program.result if not renamed else substitute(program.result, renamed)
+    return tidy(made), renamed
 
 
 def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:

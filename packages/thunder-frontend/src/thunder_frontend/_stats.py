@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from thunder_guards.traces import prologue_trace
+
 
 class Timer:
     """Adds up CPU seconds by phase.
@@ -75,8 +77,8 @@ class CompileStats:
 
     @property
     def last_prologue_traces(self) -> list[Any]:
-        """Its prologue."""
-        return [c.specialisation.prologue for c in self.compiled[-1:]]
+        """Its prologue: the trace, and what is generated of it."""
+        return [each for c in self.compiled[-1:] for each in (prologue_trace(c.program), c.specialisation.prologue)]
 
     @property
     def last_interpreter_log(self) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from thunder_guards import Guard
 from thunder_ir import Trace
 
 
@@ -36,28 +34,23 @@ class Transform:
         """
 
     def transform_traces_pre_prologue(
-        self, prologue_trace: object, computation_trace: Trace, epilogue_trace: object, **kwargs: Any
-    ) -> tuple[Any, Trace, Any]:
+        self, prologue_trace: Trace, computation_trace: Trace, epilogue_trace: Trace, **kwargs: Any
+    ) -> tuple[Trace, Trace, Trace]:
         """Return the program as acquired, changed: before it is differentiated and given to executors.
 
+        What a prologue does not check any more, the user answers for: a program whose guard would have failed runs all
+        the same, and what it returns is then that of the state in which it was acquired.
+
         Args:
-            prologue_trace, epilogue_trace: readable; they are returned as they are.
+            prologue_trace: checks guards and fetches what the computation gets. Checks may be left out or added, by
+                :func:`thunder_guards.traces.check`; the kinds of input tensors are always checked.
             computation_trace: from input tensors to results; the inputs must stay, and outputs keep their order and
                 meaning.
+            epilogue_trace: makes the writes that each call leaves, and returns the result. Writes may be left out or
+                added, by :func:`thunder_guards.traces.write`.
             kwargs: ``compile_data``, the options.
         """
         return prologue_trace, computation_trace, epilogue_trace
-
-    def transform_guards(self, guards: Sequence[Guard]) -> Sequence[Guard]:
-        """Return the guards that each call is to check, of those that the program was acquired with.
-
-        What is left out is not checked any more: a program whose guard would have failed runs all the same, and what it
-        returns is then that of the state in which it was acquired. The metadata of input tensors is always checked.
-
-        Args:
-            guards: with the ``source`` that each is about.
-        """
-        return guards
 
     def transform_trace_post_optimization(self, computation_trace: Trace, **kwargs: Any) -> Trace:
         """Return an execution trace, changed: the forward program's first and then, if there is one, the backward's.

@@ -4,11 +4,12 @@ import thunder_guards._internals_needed  # noqa: F401  (first, so that what PyTo
 from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
 from thunder_guards._codegen.prologue import ordered
 from thunder_guards._codegen.result_views import result_views
-from thunder_guards._codegen.specialise import Specialisation, around, specialise
+from thunder_guards._codegen.specialise import Specialisation, specialise
 from thunder_guards._codegen.tensor_checks import snapshots
 from thunder_guards._guards import (
     ArgumentsGuard,
     AttributeAbsentGuard,
+    BoundsGuard,
     ComputedValuesGuard,
     DistinctObjectsGuard,
     DistinctTensorsGuard,
@@ -47,12 +48,12 @@ from thunder_guards.sources import Source, held
 from thunder_guards.templates import Built, Outside
 
 __all__ = [
-    "ArgumentsGuard", "AttributeAbsentGuard", "Built", "ComputedValuesGuard", "Dispatcher",
+    "ArgumentsGuard", "AttributeAbsentGuard", "BoundsGuard", "Built", "ComputedValuesGuard", "Dispatcher",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "Effect", "EmptyGuard", "Environment", "EnvironmentGuard",
     "Guard", "HeldPartGuard", "IdentityGuard", "Input", "Journal", "KeysGuard", "LacksGuard", "LengthGuard", "MISSED",
     "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",
     "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step",
-    "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__", "around", "environment",
+    "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__", "environment",
     "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "snapshots",
     "specialise",
 ]  # fmt: skip

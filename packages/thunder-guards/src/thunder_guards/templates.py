@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from thunder_guards.sources import Source
-from thunder_ir import NumberProxy, Proxy
+from thunder_ir import Context, NumberProxy, Proxy, literal, register_literal
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Outside:
     """An outside object that a program returns or stores as it is: fetched again on each call.
 
     Args:
-        source: how to get at it.
+        source: how to get at it. Nothing of the program is in it, so that passes do not look into it.
     """
 
-    source: Source
+    __slots__ = ("source",)
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +34,19 @@ class Built:
 
     build: Callable[..., Any]
     parts: tuple[Any, ...]
+
+
+def _fetched(outside: Outside, context: Context) -> str:
+    return outside.source.expression(context)
+
+
+def _built(built: Built, context: Context) -> str:
+    build = context.object(built.build, getattr(built.build, "__name__", "build"))
+    return f"{build}({', '.join([literal(part, context) for part in built.parts])})"
+
+
+register_literal(Outside, _fetched)
+register_literal(Built, _built)
 
 
 def has_identity(tree: object) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from thunder_frontend import Transform
-from thunder_guards import Guard
+from thunder_guards.traces import CHECK
+from thunder_ir import BoundSymbol, Trace
 
 
 class PrunePrologueChecks(Transform):
@@ -37,5 +38,11 @@ class PrunePrologueChecks(Transform):
     def __init__(self, prune_all_checks: bool = False) -> None:
         self.prune_all_checks = prune_all_checks
 
-    def transform_guards(self, guards: Sequence[Guard]) -> Sequence[Guard]:
-        return [] if self.prune_all_checks else [g for g in guards if g.source.is_of_the_call()]
+    def transform_traces_pre_prologue(
+        self, prologue_trace: Trace, computation_trace: Trace, epilogue_trace: Trace, **kwargs: Any
+    ) -> tuple[Trace, Trace, Trace]:
+        kept = tuple([bound for bound in prologue_trace.bound_symbols if not self._is_left_out(bound)])
+        return prologue_trace.replace(bound_symbols=kept), computation_trace, epilogue_trace
+
+    def _is_left_out(self, bound: BoundSymbol) -> bool:
+        return bound.symbol is CHECK and (self.prune_all_checks or not bound.args[0].source.is_of_the_call())

@@ -1,59 +1,166 @@
-"""The epilogue of a program: its writes to the outside world, and the result, as lines of Python.
+"""The epilogue of a program, a trace: its writes to the outside world, and the result.
 
 What is fetched from the outside world is fetched before anything is written, and what occurs in several places is made
-once, so that it is one object in all of them.
+once, so that it is one object in all of them. The lines of the trace are those of the generated code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.autograd.graph import increment_version
 
 from thunder_guards.places import WRITTEN
-from thunder_guards.program import Effect, Program
+from thunder_guards.program import OWN_NAMES, Effect, Program
 from thunder_guards.templates import Built, Outside, children_of, has_identity, within
-from thunder_ir import Context, NumberProxy, Proxy, literal
+from thunder_ir import (
+    AnyProxy,
+    BoundSymbol,
+    CollectionProxy,
+    Context,
+    Names,
+    OpTags,
+    Proxy,
+    Symbol,
+    Trace,
+    literal,
+    substitute,
+)
+from thunder_ir.codegen import comment, print_bound
 
 
 def epilogue_lines(program: Program, context: Context) -> list[str]:
     """Return the lines, without indentation; the last one returns the result."""
-    lines: list[str] = []
+    trace = epilogue_trace(program, context.names)
+    lines = [line for bound in trace.bound_symbols for line in print_bound(bound, context)]
+    return [*lines, f"return {literal(trace.output, context)}"]
+
+
+def epilogue_trace(program: Program, names: Names | None = None) -> Trace:
+    """Return what a program writes and returns: of the arguments, and of what its computation gets and returns.
+
+    Args:
+        program: whose epilogue.
+        names: for what it fetches and builds; ``None`` for names that the computation leaves free.
+    """
+    values = {p.name: p for p in (*program.computation.inputs, *program.computation.output)}
+    if names is None:
+        names = Names([*values, *OWN_NAMES])
     trees = [tree for effect in program.effects for tree in (effect.target, effect.value)] + [program.result]
-    names = dict(_fetched(trees, context, lines)) if program.effects else {}
-    repeated = _repeated(trees)
-
-    def expression_of(tree: object) -> str:
-        for part in within(tree):
-            if id(part) in repeated and id(part) not in names:
-                text = expression(part, context, names)
-                names[id(part)] = context.names.fresh("part")
-                lines.append(f"{names[id(part)]} = {text}")
-        return expression(tree, context, names)
-
+    parts = _Parts(trees, names)
+    if program.effects:
+        parts.fetch(trees)
     for effect in program.effects:
-        target = expression_of(effect.target)
-        lines.append(_effect(effect, target, expression_of(effect.value), context))
-    lines.append(f"return {expression_of(program.result)}")
-    return lines
+        bound = write(effect.kind, parts.made(effect.target), effect.key, parts.made(effect.value))
+        parts.calls.append(bound)
+    output = parts.made(program.result)
+    return Trace("epilogue", (*arguments(), *values.values()), tuple(parts.calls), output)
 
 
-def _fetched(trees: list[Any], context: Context, lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Name what comes from outside and is not held, before the effects change where it is found."""
-    known: dict[str, str] = {}
-    for tree in trees:
-        for part in within(tree):
+def arguments() -> tuple[Proxy, ...]:
+    """Return what stands for the arguments of a call in prologue and epilogue, where ways to values begin."""
+    return CollectionProxy((), "args"), CollectionProxy({}, "kwargs")
+
+
+def write(kind: str, target: object, key: object, value: object) -> BoundSymbol:
+    """Return the call that makes a write in an epilogue; the arguments are those of ``Effect``."""
+    return BoundSymbol(WRITE, (kind, target, key, value), {}, None)
+
+
+def with_epilogue(program: Program, trace: Trace) -> Program:
+    """Return a program that writes and returns what a changed epilogue does.
+
+    Raises:
+        ValueError: it is none: it does something else, or reads what the computation neither gets nor returns.
+    """
+    known: dict[str, Any] = {p.name: p for p in (*program.computation.inputs, *program.computation.output)}
+    effects = []
+    for bound in trace.bound_symbols:
+        _check_read(bound.inputs, known)
+        if bound.symbol is WRITE:
+            kind, target, key, value = bound.args
+            effects.append(Effect(kind, substitute(target, known), key, substitute(value, known)))
+        elif bound.symbol is FETCH or bound.symbol is PART:
+            known[bound.output.name] = substitute(bound.args[0], known)
+        else:
+            raise ValueError(f"an epilogue fetches, builds and writes; {bound.symbol.id} does none of these")
+    _check_read(trace.outputs, known)
+    return replace(program, effects=tuple(effects), result=substitute(trace.output, known))
+
+
+def _check_read(proxies: Iterable[Proxy], known: dict[str, Any]) -> None:
+    for proxy in proxies:
+        if proxy.name not in known:
+            raise ValueError(f"the epilogue reads {proxy.name}, which the computation neither gets nor returns")
+
+
+class _Parts:
+    """What an epilogue fetches and builds.
+
+    Args:
+        trees: templates of what it writes and returns.
+        names: for what occurs in several places.
+    """
+
+    def __init__(self, trees: Iterable[Any], names: Names) -> None:
+        self.calls: list[BoundSymbol] = []
+        self._names = names
+        self._repeated = _repeated(trees)
+        self._known: dict[int, Proxy] = {}
+
+    def fetch(self, trees: Iterable[Any]) -> None:
+        """Fetch what comes from outside and is not held, before the writes change where it is found."""
+        known: dict[Any, Proxy] = {}
+        for part in [part for tree in trees for part in within(tree)]:
             if isinstance(part, Outside) and not part.source.is_held:
-                text = part.source.expression(context)
-                if text not in known:
-                    known[text] = context.names.fresh("outside")
-                    lines.append(f"{known[text]} = {text}")
-                yield id(part), known[text]
+                place = part.source.place or id(part.source)
+                if place not in known:
+                    known[place] = self._call(FETCH, part, "outside")
+                self._known[id(part)] = known[place]
+
+    def made(self, tree: Any) -> Any:
+        """Return a template with what has a name by now in the place of its parts."""
+        if id(tree) in self._known:
+            return self._known[id(tree)]
+        made = tree
+        if isinstance(tree, Built):
+            made = Built(tree.build, tuple(map(self.made, tree.parts)))
+        elif tree.__class__ in (tuple, list):
+            made = tree.__class__(map(self.made, tree))
+        elif tree.__class__ is dict:
+            made = {key: self.made(value) for key, value in tree.items()}
+        if id(tree) in self._repeated:
+            made = self._known[id(tree)] = self._call(PART, made, "part")
+        return made
+
+    def _call(self, symbol: Symbol, tree: object, hint: str) -> Proxy:
+        proxy = AnyProxy(self._names.fresh(hint))
+        self.calls.append(BoundSymbol(symbol, (tree,), {}, proxy))
+        return proxy
 
 
-def _repeated(trees: list[Any]) -> set[int]:
+def _print_made(bound: BoundSymbol, context: Context) -> list[str]:
+    made, told = bound.output, "" if type(bound.output) is AnyProxy else f"  # {comment(bound.output.type_string)}"
+    return [f"{made.name} = {literal(bound.args[0], context)}{told}"]
+
+
+def _print_write(bound: BoundSymbol, context: Context) -> list[str]:
+    kind, target, key, value = bound.args
+    return [_written(kind, literal(target, context), key, literal(value, context), context)]
+
+
+FETCH = Symbol("fetch", "around", printer=_print_made, tags=frozenset({OpTags.PROLOGUE}))
+"""``fetch(outside)``: what is found of the outside world: the arguments, or what the compiled function holds."""
+PART = Symbol("part", "around", printer=_print_made)
+"""``part(template)``: an object that the program makes, and which is to be one in several places."""
+WRITE = Symbol("write", "around", printer=_print_write, tags=frozenset({OpTags.DONT_DCE}))
+"""``write(kind, target, key, value)``: a write to the outside world."""
+
+
+def _repeated(trees: Iterable[Any]) -> set[int]:
     """Return the identities of the parts that are made by the program and occur in several places."""
     seen: set[int] = set()
     repeated: set[int] = set()
@@ -72,13 +179,13 @@ def _repeated(trees: list[Any]) -> set[int]:
     return repeated
 
 
-def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
-    match effect.kind:
+def _written(kind: str, target: str, key: Any, value: str, context: Context) -> str:
+    match kind:
         case "tensor":
-            copies = COPIES[effect.key]
+            copies = COPIES[key]
             return f"{context.object(copies, copies.__name__)}({target}, {value})"
         case "metadata":
-            return f"{context.object(effect.key, effect.key.__name__)}({target})"
+            return f"{context.object(key, key.__name__)}({target})"
         case "memory":
             return f"{context.object(fill, 'fill')}({target}, {value}[0])"
         case "leaf":
@@ -86,16 +193,16 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
         case "setting":
             return f"{target}.set({value})"
         case "print":
-            sep, end, flush = effect.key
+            sep, end, flush = key
             printer = context.object(print, "print")
             return f"{printer}(*{value}, sep={sep!r}, end={end!r}, file={target}, flush={flush!r})"
         case "warning":
             return f"{target}()"
         case "delete":
-            kind, key = effect.key
-            return f"{context.object(WRITTEN[kind].remove, 'remove')}({target}, {literal(key, context)})"
+            place, key = key
+            return f"{context.object(WRITTEN[place].remove, 'remove')}({target}, {literal(key, context)})"
         case _:
-            return WRITTEN[effect.kind].assignment(target, effect.key, value, context)
+            return WRITTEN[kind].assignment(target, key, value, context)
 
 
 def copy_with_history(target: torch.Tensor, value: torch.Tensor) -> None:
@@ -135,31 +242,3 @@ COPIES = {
 def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:
     """Give a tensor the memory of ``contents``."""
     tensor.data = contents
-
-
-def expression(tree: object, context: Context, names: dict[int, str] | None = None) -> str:
-    """Return Python source that builds what a template describes.
-
-    Args:
-        tree: the template.
-        context: the names that the source uses.
-        names: for parts that are made already, by identity.
-    """
-    names = names or {}
-    if id(tree) in names:
-        return names[id(tree)]
-    if isinstance(tree, Outside):
-        return tree.source.expression(context)
-    if isinstance(tree, Built):
-        name = getattr(tree.build, "__name__", "build")
-        return f"{context.object(tree.build, name)}({', '.join([expression(p, context, names) for p in tree.parts])})"
-    if isinstance(tree, (Proxy, NumberProxy)):
-        return tree.name
-    if tree.__class__ is tuple:
-        return f"({''.join([expression(t, context, names) + ', ' for t in tree])})"
-    if tree.__class__ is list:
-        return f"[{', '.join([expression(t, context, names) for t in tree])}]"
-    if tree.__class__ is dict:
-        items = [f"{literal(k, context)}: {expression(v, context, names)}" for k, v in tree.items()]
-        return "{" + ", ".join(items) + "}"
-    return literal(tree, context)

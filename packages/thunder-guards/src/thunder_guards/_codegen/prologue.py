@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from operator import call, contains, getitem, is_
 from typing import Any, TypeAlias
 
-import torch
-
 from thunder_guards._codegen.generated import Lines
 from thunder_guards._codegen.tensor_checks import tensor_checks
 from thunder_guards._guards import (
@@ -160,11 +158,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
     together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held)}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
-    conditions = [f"{context.object(program.environment.checker(attends), 'same_environment')}()"]
-    modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
-    conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
-    conditions.append(f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()")
-    conditions += program.arguments.conditions(context)
+    conditions = [*program.environment.conditions(context, attends), *program.arguments.conditions(context)]
     if slots:
         conditions.append(_as_found(slots, context))
     conditions += _absent([slot for those in absent.values() for slot in those], context)

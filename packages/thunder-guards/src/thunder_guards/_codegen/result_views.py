@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from thunder_guards._codegen.epilogue import expression
 from thunder_guards._codegen.generated import INDENT, Generated, Lines
 from thunder_guards.program import Program
 from thunder_guards.templates import proxies_of
-from thunder_ir import Trace
+from thunder_ir import Trace, literal
 from thunder_torch.links import ResultView
 
 
@@ -25,7 +24,7 @@ def result_views(program: Program, computation: Trace) -> dict[int, ResultView]:
         given = [n for n in parts if n in inputs]
         others = [n for n in parts if n not in inputs]
         context = Lines(program).context
-        text = f"def view({', '.join([*given, *others])}):\n{INDENT}return {expression(template, context)}\n"
+        text = f"def view({', '.join([*given, *others])}):\n{INDENT}return {literal(template, context)}\n"
         make = Generated(text, context, "view").compile({})
         made[results[name]] = ResultView(make, tuple([inputs[n] for n in given]), tuple([results[n] for n in others]))
     return made

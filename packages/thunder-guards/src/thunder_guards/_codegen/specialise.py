@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from thunder_guards._codegen.epilogue import epilogue_lines
-from thunder_guards._codegen.generated import INDENT, Generated, Lines
+from thunder_guards._codegen.generated import INDENT, Generated
 from thunder_guards._codegen.prologue import constraints_of, passed, prologue_lines, unpacked
 from thunder_guards._guards import SameAsBeforeGuard, TensorGuard
 from thunder_guards.program import Program
 from thunder_guards.symbolic import fixed_numbers
 from thunder_guards.templates import proxies_of
-from thunder_ir import Context
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,13 +26,12 @@ class Specialisation:
     Args:
         program: what it was made of.
         call: ``(args, kwargs, miss) -> result``; calls ``miss(args, kwargs)`` if a guard fails.
-        prologue, epilogue: readable texts of its parts.
+        prologue: the readable text of that part of it.
     """
 
     program: Program
     call: Callable[..., Any]
     prologue: Generated
-    epilogue: Generated
 
     def relies_on(self) -> list[Any]:
         """Return the objects among the arguments that it was compiled for, and does not keep alive."""
@@ -75,7 +73,7 @@ def specialise(
         guarded: whether the function checks the guards; without, the caller answers for them.
     """
     prologue = prologue_lines(program, guarded)
-    epilogue = _epilogue(program, returns_result, prologue.context)
+    context = prologue.context  # one set of names, since the lines of all parts become one function
     head = [*prologue.lines]
     inputs = passed(program.inputs, program.numbers)
     if returns_result:
@@ -83,26 +81,14 @@ def specialise(
     else:
         outputs = _outputs(program)
         head += _unpacked_for_epilogue(program)
-        tail = [*_with_leaves(program, f"{outputs}computation({inputs})"), *epilogue.lines]
-    context = prologue.context
+        epilogue = [INDENT + line for line in epilogue_lines(program, context)]
+        tail = [*_with_leaves(program, f"{outputs}computation({inputs})"), *epilogue]
     names = {"computation": computation}
     text = "\n".join(["def call(args, kwargs, miss):", *head, *tail]) + "\n"
     return Specialisation(
         replace(program, inputs=tuple([replace(i, example=None) for i in program.inputs])),
         Generated(text, context, "call").compile(names),
         Generated(_prologue_text(head, inputs), context, "prologue"),
-        Generated(_epilogue_text(program, epilogue, returns_result), epilogue.context, "epilogue"),
-    )
-
-
-def around(program: Program) -> tuple[Generated, Generated]:
-    """Return prologue and epilogue as they can be read before the computation is compiled."""
-    prologue = prologue_lines(program, guarded=True)
-    epilogue = _epilogue(program, False, prologue.context)
-    inputs = passed(program.inputs, program.numbers)
-    return (
-        Generated(_prologue_text(prologue.lines, inputs), prologue.context, "prologue"),
-        Generated(_epilogue_text(program, epilogue, False), prologue.context, "epilogue"),
     )
 
 
@@ -132,20 +118,3 @@ def _with_leaves(program: Program, line: str) -> list[str]:
 def _outputs(program: Program) -> str:
     names = [p.name for p in program.computation.output]
     return f"({', '.join(names)}{',' if len(names) == 1 else ''}) = " if names else ""
-
-
-def _epilogue(program: Program, returns_result: bool, context: Context) -> Lines:
-    made = Lines(program)
-    made.context = context  # one set of names, since the text of both becomes one function
-    if not returns_result:
-        for line in epilogue_lines(program, context):
-            made.add(line)
-    return made
-
-
-def _epilogue_text(program: Program, epilogue: Lines, returns_result: bool) -> str:
-    names = [p.name for p in program.computation.inputs]
-    if returns_result:
-        return f"def epilogue({', '.join([*names, 'result'])}):\n{INDENT}return result\n"
-    names += [p.name for p in program.computation.output]
-    return "\n".join([f"def epilogue({', '.join(names)}):", *epilogue.lines]) + "\n"

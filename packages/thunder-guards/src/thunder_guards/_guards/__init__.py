@@ -36,6 +36,7 @@ from thunder_guards._guards.tensors import (
 )
 from thunder_guards._guards.values import (
     AttributeAbsentGuard,
+    BoundsGuard,
     IdentityGuard,
     SameAsBeforeGuard,
     TypeGuard,
@@ -44,7 +45,7 @@ from thunder_guards._guards.values import (
 )
 
 __all__ = [
-    "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "ComputedValuesGuard",
+    "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "BoundsGuard", "ComputedValuesGuard",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
     "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
     "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",

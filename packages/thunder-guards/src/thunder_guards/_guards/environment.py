@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from thunder_ir import Context
 from thunder_torch.torch_versions import default_device
 from thunder_torch.uncast import AUTOCAST_DEVICES
 
@@ -110,6 +111,15 @@ class EnvironmentGuard:
         if native is None or self.modes or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
             return lambda: now == environment()
         return (lambda: native() and attention_kernels() == _SDPA_DEFAULT) if attends else native
+
+    def conditions(self, context: Context, attends: bool) -> list[str]:
+        """Return Python expressions that are true while the state is what it was, in the order in which to ask them."""
+        modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
+        return [
+            f"{context.object(self.checker(attends), 'same_environment')}()",
+            f"{modes}() == {self.modes}" if self.modes else f"not {modes}()",
+            f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()",
+        ]
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say in what the state differs; ``None`` if it does not."""

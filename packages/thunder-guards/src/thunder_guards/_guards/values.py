@@ -93,6 +93,27 @@ class ValueGuard(Guard):
         return f"is {shown(value)}, compiled for {shown(self.value)}"
 
 
+class BoundsGuard(Guard):
+    """A number lies between two others.
+
+    Args:
+        source: of the number.
+        least, most: what it may be at least and at most; infinities where there is no bound.
+    """
+
+    __slots__ = ("least", "most")
+
+    def __init__(self, source: Source, least: float = -math.inf, most: float = math.inf) -> None:
+        super().__init__(source)
+        self.least, self.most = least, most
+
+    def condition(self, context: Context) -> str:
+        return f"{literal(self.least, context)} <= {self.source.expression(context)} <= {literal(self.most, context)}"
+
+    def problem(self, value: Any) -> str | None:
+        return None if self.least <= value <= self.most else f"is {value}, not in [{self.least}, {self.most}]"
+
+
 class IdentityGuard(Guard):
     """An object is the very same one."""
 
