@@ -19,7 +19,15 @@ from thunder_executors import (
     to_callable,
     transform_for_execution,
 )
-from thunder_executors_inductor import InductorExecutor, availability, entry, inductor, torchcompile, torchcompile_cat
+from thunder_executors_inductor import (
+    InductorExecutor,
+    availability,
+    entry,
+    inductor,
+    loss,
+    torchcompile,
+    torchcompile_cat,
+)
 from thunder_executors_inductor.executor import torchcompile_xentropy
 from thunder_ir import IntegerProxy, Tensor, record, trace_of
 
@@ -196,6 +204,67 @@ def test_losses_that_may_fail_stay_with_pytorch_on_a_cpu():
         lambda x, t: ltorch.call(torch.nn.functional.cross_entropy, (x, t), {}), Tensor((4, 8)), Tensor((4,), "int64")
     )
     assert not regions(transform_for_execution(trace, [torchcompile_xentropy, "torch"]), torchcompile_xentropy)
+    assert not regions(transform_for_execution(trace, PRIORITY), inductor)
+
+
+def loss_of(options):
+    return lambda a, t: ltorch.call(torch.nn.functional.cross_entropy, (a, t), options)
+
+
+def differentiated(function, *examples):
+    """Return the forward and the backward part of a function of tensors, as regions and kernels of PyTorch."""
+    inputs = [ltorch.proxy_of(x, f"x{i}") for i, x in enumerate(examples)]
+    executors = resolve_executors(PRIORITY)
+    split = forward_and_backward(
+        record(function, inputs, language=ltorch.torch_language), rule_of=lambda bound: grad_rule(bound, executors)
+    )
+    return tuple([transform_for_execution(t, PRIORITY) for t in (split.forward, split.backward)])
+
+
+@pytest.mark.parametrize(
+    ("shape", "reduction"), [((6, 40), "none"), ((6, 40), "mean"), ((2, 24, 3, 5), "sum")], ids=["rows", "mean", "sum"]
+)
+def test_a_loss_of_many_logits_is_computed_in_regions_but_for_the_choice_of_targets(monkeypatch, shape, reduction):
+    monkeypatch.setattr(loss, "WORTH_IT", 1)
+    torch.manual_seed(0)
+    a = (100 * torch.randn(shape)).requires_grad_()
+    target = torch.randint(shape[1], shape[:1] + shape[2:])
+    target[0] = 3  # which does not count
+    options = {"reduction": reduction, "ignore_index": 3}
+    forward, backward = differentiated(loss_of(options), a, target)
+    assert len(regions(forward, inductor)) == len(regions(backward, inductor)) == 1
+    wide = a.detach().double().requires_grad_()
+    expected = torch.nn.functional.cross_entropy(wide, target, **options)
+    dy = torch.randn_like(expected)
+    with torch.no_grad():
+        result, saved = forward.python_callable()(a, target)
+        gradients = backward.python_callable()(*saved, dy.float())
+    assert_close(result, expected.float())
+    assert_close(gradients[0], torch.autograd.grad(expected, wide, dy)[0].float())
+
+
+def test_a_target_that_is_no_class_raises_as_in_eager(monkeypatch):
+    monkeypatch.setattr(loss, "WORTH_IT", 1)
+    run = to_callable(traced(loss_of({}), Tensor((6, 40)), Tensor((6,), "int64")), PRIORITY)
+    a, target = torch.randn(6, 40), torch.arange(6)
+    assert_close(run(a, target), torch.nn.functional.cross_entropy(a, target))
+    with pytest.raises(IndexError, match="Target 40 is out of bounds"):
+        run(a, target + 35)
+
+
+@pytest.mark.parametrize(
+    ("examples", "options", "reason"),
+    [
+        ([Tensor((4, 8)), Tensor((4,), "int64")], {}, "fewer than 1048576 logits"),
+        ([Tensor((4, 1 << 19)), Tensor((4, 1 << 19))], {}, "a class for each row"),
+        ([Tensor((4, 1 << 19)), Tensor((4,), "int64")], {"label_smoothing": 0.1}, "neither weights of classes, smoothing"),
+        ([Tensor((4, 1 << 19), "bfloat16"), Tensor((4,), "int64")], {}, "float32 or float64"),
+    ],
+    ids=["small", "probabilities", "smoothed", "bfloat16"],
+)
+def test_losses_that_stay_whole_say_why(examples, options, reason):
+    (bound,) = traced(loss_of(options), *examples).bound_symbols
+    assert reason in loss.taken(*bound.args, **bound.kwargs).reason
 
 
 def test_a_missing_compiler_is_named(monkeypatch):

@@ -11,6 +11,7 @@ from thunder_executors import Declined, FusionExecutor, Implementation, Region
 from thunder_executors_inductor.availability import missing
 from thunder_executors_inductor.eligible import computes, eligible
 from thunder_executors_inductor.kernels import Kernels
+from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
 from thunder_ir import BoundSymbol, OpTags, Trace
 from thunder_ir.passes import expand
@@ -66,6 +67,8 @@ class InductorExecutor(FusionExecutor):
         self.kernels = Kernels({**MODES[mode], **self.settings})
         self._taken = Implementation(self)
         self._variants: dict[tuple[bool, str], InductorExecutor] = {(whole, mode): self}
+        if wants is None:
+            open_losses(self)
 
     def configured(self, **options: Any) -> InductorExecutor:
         """Return the same executor with ``whole`` or ``mode`` as they are given; each has kernels of its own.
@@ -85,9 +88,14 @@ class InductorExecutor(FusionExecutor):
         return self._variants[whole, mode]
 
     def find(self, bound: BoundSymbol) -> Implementation | Declined:
-        """Return that a region takes this call, or why not."""
+        """Return that a region takes this call, or parts of it, or why not."""
         answer = eligible(bound, self.whole)
-        return self._taken if answer else answer if isinstance(answer, Declined) else Declined("it declines")
+        if answer:
+            return self._taken
+        in_parts = super().find(bound) if self.implementations(bound.symbol) else None
+        if isinstance(in_parts, Implementation):
+            return in_parts
+        return answer if isinstance(answer, Declined) else Declined("it declines")
 
     def differentiates(self, bound: BoundSymbol) -> bool:
         """Whether a call's derivative is left to regions: not that of attention and its like, which have kernels."""
@@ -95,7 +103,7 @@ class InductorExecutor(FusionExecutor):
 
     def again(self, bound: BoundSymbol) -> float | None:
         """Return what computing a call once more costs within loops; not of what has a kernel that is no loop."""
-        if self.wants is not None or not self.differentiates(bound) or not self.find(bound):
+        if self.wants is not None or not self.differentiates(bound) or not self.can_fuse(bound):
             return None
         prims = expand(Trace("call", tuple(bound.inputs), (bound,), tuple(bound.outputs))).bound_symbols
         return None if any([b.has_tag(OpTags.MATMUL) for b in prims]) else cost_again(prims)
