@@ -236,7 +236,10 @@ def main() -> int:
     counts = Counter(row.kind for row in found)
     print(dict(counts))
     if options.out is not None:
-        options.out.write_text(page(found, len(wanted)), encoding="utf-8")
+        known = options.out.read_text(encoding="utf-8") if options.out.exists() else ""
+        other = sweeps.section(known, "Detection models of torchvision")  # which tools/detection_sweep.py writes
+        text = page(found, len(wanted))
+        options.out.write_text(f"{text}\n{other}" if other else text, encoding="utf-8")
     return 1 if counts["wrong"] else 0
 
 

@@ -68,6 +68,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     return [f"| {' | '.join(header)} |", "|---" * len(header) + "|", *[f"| {' | '.join(map(str, r))} |" for r in rows]]
 
 
+def section(page: str, heading: str) -> str:
+    """Return the part of a page in Markdown from a heading of the second level to the next one, ``""`` if it has none.
+
+    Example:
+        >>> from thunder_testing.sweeps import section
+        >>> section("# Page\\n\\n## One\\n\\nFirst.\\n\\n## Two\\n", "One")
+        '## One\\n\\nFirst.\\n\\n'
+    """
+    _, found, after = page.partition(f"## {heading}\n")
+    following = after.find("\n## ")
+    return found + (after if following < 0 else after[: following + 1])
+
+
 def command(script: str, arguments: Sequence[str] | None, *files: tuple[str, object]) -> str:
     """Return the command that a page says it was made by, without the files that it writes.
 
@@ -81,4 +94,4 @@ def command(script: str, arguments: Sequence[str] | None, *files: tuple[str, obj
     return " ".join(["python", script, *[word for word in given if word not in left_out]])
 
 
-__all__ = ["Rows", "cell", "command", "table"]
+__all__ = ["Rows", "cell", "command", "section", "table"]
