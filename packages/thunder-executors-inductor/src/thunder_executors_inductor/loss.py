@@ -74,14 +74,13 @@ def cross_entropy(c: CrossEntropy) -> TensorProxy:
 def cross_entropy_rule(c: CrossEntropy) -> Rule:
     """``da = (softmax(a) - (1 where the target is)) * dy``; save the logits, and some numbers for each row."""
     a, found = c.input, losses(c)
-    shape = [1] * a.ndim
-    shape[1] = a.shape[1]
+    shape = (1, a.shape[1], *[1] * (a.ndim - 2))
 
     def pullback(dy: TensorProxy) -> tuple[TensorProxy, None]:
         scale = lang.expand(dy / found.number if c.reduction == "mean" else dy, found.counts.shape)
         scale = lang.unsqueeze(lang.where(found.counts, scale, lang.zeros_like(scale)), 1)
         probability = lang.exp((a - found.greatest) - found.logarithm)
-        classes = lang.reshape(lang.arange(a.shape[1], device=a.device), tuple(shape))
+        classes = lang.reshape(lang.arange(a.shape[1], device=a.device), shape)
         hit = lang.eq(classes, lang.unsqueeze(c.target, 1))
         return (probability - lang.to(hit, a.dtype)) * scale, None
 
