@@ -171,8 +171,20 @@ def of_torch(name):
     return others.get(name) or getattr(torch, name, None) or getattr(operator, name)
 
 
+def padded(a, widths, value):
+    kind = bool if a.dtype is torch.bool else float if a.is_floating_point() else int
+    assert type(value) is kind, "the value that is padded with is of the tensor's dtype"
+    return torch.nn.functional.pad(a, widths, value=value)
+
+
+def chosen(condition, a, b):
+    """Booleans beside a number become integers."""
+    found = torch.where(condition, a, b)
+    return found.long() if found.dtype is torch.bool and not all(isinstance(v, torch.Tensor) for v in (a, b)) else found
+
+
 REFERENCES = {name: elementwise(of_torch(name)) for name in (*UNARY, *BINARY)}
-REFERENCES |= {"where": elementwise(torch.where), "cast": lazily(lambda a, d: torch.as_tensor(a).to(d.torch))}
+REFERENCES |= {"where": elementwise(chosen), "cast": lazily(lambda a, d: torch.as_tensor(a).to(d.torch))}
 REFERENCES |= {
     "sum": reduction(lambda a, dims, keepdim: a.sum(dims, keepdim=keepdim)), "prod": reduction(product),
     "max": reduction(lambda a, dims, keepdim: a.amax(dims, keepdim)),
@@ -183,7 +195,7 @@ REFERENCES |= {
     "squeeze": lazily(lambda a, dims, expanded: a.squeeze(tuple(dims))),
     "cat": lazily(lambda tensors, dim, manual: torch.cat(tensors, dim)), "size": lazily(lambda a, dim: a.shape[dim]),
     "slice": lazily(lambda a, starts, ends, strides: a[tuple(map(slice, starts, ends))]),
-    "pad": lazily(lambda a, widths, value: torch.nn.functional.pad(a, widths, value=value)),
+    "pad": lazily(padded),
     "index_select": lazily(at), "gather": lazily(along), "take_along_axis": lazily(along),
     "uniform": lazily(uniformly),
     "normal": lazily(lambda mean, std, shape, seed, offset, d: torch.empty(shape, dtype=d.torch).normal_(mean, std)),
@@ -230,10 +242,10 @@ class FusionDefinition:
                 dim = order.index(rank)
                 size, stride = t.shape[dim], t.stride(dim)
                 assert shape[dim] == size or shape[dim] == -1 and size > 1
-                if contiguity[dim] is None:
-                    assert size == 1 or stride == 0
-                else:
-                    assert not contiguity[dim] or stride == expected, (t.shape, t.stride(), contiguity, order)
+                follows = contiguity[t.ndim - 1 - rank]  # which are listed as the elements lie, the slowest first
+                assert (follows is None) is (size == 1 or stride == 0), (t.shape, t.stride(), contiguity, order)
+                if follows is not None:
+                    assert not follows or stride == expected, (t.shape, t.stride(), contiguity, order)
                     expected = size * stride
 
         return self._input(check)

@@ -1,5 +1,6 @@
 """Regions as fusions, computed by a stand-in for nvFuser that holds each call to its signature."""
 
+import random
 import subprocess
 import sys
 from importlib import import_module
@@ -21,6 +22,7 @@ from thunder_executors_nvfuser import (
     get_nvfuser_fusion_definition,
     get_nvfuser_repro,
 )
+from thunder_executors_nvfuser.definition import Layout
 from thunder_frontend import jit, last_backward_traces, last_traces
 from thunder_ir import Tensor, dtypes, trace_of
 
@@ -71,6 +73,9 @@ PROGRAMS = {
     "join": lambda x, y: torch.cat([x * 2, y + 1], 1).exp().reshape(-1) * 2,
     "pad": lambda x, y: functional.pad(x * 2, (1, 2, 0, 1), value=-1.0).exp() * 2,
     "powers": lambda x, y: (x.abs() + 1) ** y + torch.remainder(x, 0.7) + torch.atan2(x, y),
+    "pad of ones": lambda x, y: functional.pad((x > 0) | (y > 0), (1, 0)).long() + functional.pad((x * 2).int(), (1, 0)),
+    "pad with an integer": lambda x, y: functional.pad(x * 2, (1, 1), value=3) + 1,
+    "booleans": lambda x, y: ((x > 0) | True) & torch.where(x > 0, y > 0, True) & torch.where(y > 0, (x > y) | (x < 0), False),
     "bounds": lambda x, y: torch.where(x > 0, float("-inf"), x * 2).exp() + y,
 }
 
@@ -90,6 +95,29 @@ def test_a_program_is_what_eager_gives(name, shape, library):
     assert all(a.stride() == b.stride() for a, b in flat)
     assert fusions_of(last_traces(run)[-1])
     assert library.made > 0 or 0 in shape
+
+
+LAID_OUT = {
+    "transposed": lambda x: x.transpose(0, 2),
+    "permuted": lambda x: x.permute(1, 2, 0),
+    "cut": lambda x: x.permute(2, 0, 1)[:, 1:, ::2],
+    "expanded": lambda x: x[:, :1].expand(-1, 4, -1),
+    "expanded first": lambda x: x[None, 0, :, :1].expand(5, -1, 2),
+    "of one element": lambda x: x[:1, :1].transpose(0, 2),
+    "one number": lambda x: x[0, 0, 0].expand(2, 3, 4),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_inputs_may_lie_in_memory_in_any_way(name, library):
+    def function(x, y):
+        return (x * 2 + y).exp() + x.sum(0)
+
+    x = LAID_OUT[name](torch.randn(3, 4, 5))
+    run = compiled(function)
+    found, expected = run(x, x * 0.5), function(x, x * 0.5)
+    assert_close(found, expected)
+    assert found.stride() == expected.stride() and library.made > 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -328,3 +356,46 @@ def test_it_is_found_by_its_entry_point_and_says_why_it_cannot_run(monkeypatch):
 def test_importing_it_imports_no_library():
     program = "import sys, thunder_executors_nvfuser; sys.exit('nvfuser_direct' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("library", ["stand-in"], indirect=True)
+@pytest.mark.parametrize("where", ["definition", "execution"])
+def test_what_nvfuser_refuses_is_run_by_pytorch_and_said_once(where, library, monkeypatch):
+    run = compiled(lambda x: (x * 2).exp() + 1)
+    x = torch.randn(4)
+    calls = []
+
+    def refuse(*args, **kwargs):
+        calls.append(args)
+        raise RuntimeError(" INTERNAL ASSERT FAILED at /x/Fuser/csrc/y.cpp:3, axes differ\nException raised from z")
+
+    monkeypatch.setattr(*(library, "_define") if where == "definition" else (fusions.Defined, "execute"), refuse)
+    with pytest.warns(RuntimeWarning, match="PyTorch runs it: INTERNAL ASSERT FAILED at .*, axes differ \\(a program"):
+        assert_close(run(x), (x * 2).exp() + 1)
+    assert_close(run(x), (x * 2).exp() + 1)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("library", ["stand-in"], indirect=True)
+def test_errors_of_others_are_raised(library, monkeypatch):
+    run = compiled(lambda x: (x * 2).exp() + 1)
+
+    def fails(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(fusions.Defined, "execute", fails)
+    with pytest.raises(torch.OutOfMemoryError):
+        run(torch.randn(4))
+
+
+def test_layouts_are_those_that_nvfuser_finds():
+    library = pytest.importorskip("nvfuser_direct", reason="nvFuser is not installed", exc_type=ImportError)
+    draw = random.Random(0)
+    for _ in range(500):
+        shape = [draw.choice([1, 2, 3]) for _ in range(draw.randint(1, 4))]
+        strides, step = [0] * len(shape), 1
+        for dim in draw.sample(range(len(shape)), len(shape)):
+            strides[dim] = 0 if draw.random() < 0.2 else step
+            step *= shape[dim] * draw.choice([1, 1, 2])
+        contiguity, order = library.compute_tensor_descriptor(shape, strides)
+        assert Layout.of(shape, strides) == Layout(tuple(contiguity), tuple(order))

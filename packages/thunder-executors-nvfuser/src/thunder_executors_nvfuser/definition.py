@@ -18,10 +18,11 @@ MOST_DIMENSIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a tensor lies in memory.
+    """How a tensor lies in memory, in the words of nvFuser's ``define_tensor``.
 
     Args:
-        contiguity: of each dimension, whether the next one follows on; ``None`` where there is one element.
+        contiguity: from the slowest dimension to the fastest, whether the next one follows on; ``None`` for dimensions
+            that have one element, or have it again and again.
         order: of each dimension, the rank of its stride, 0 for the smallest.
     """
 
@@ -30,28 +31,32 @@ class Layout:
 
     @staticmethod
     def of(shape: Sequence[int], strides: Sequence[int]) -> Layout:
-        """Return the layout of a tensor.
+        """Return the layout of a tensor: what ``nvfuser_direct.compute_tensor_descriptor`` returns.
 
         Example:
             >>> from thunder_executors_nvfuser.definition import Layout
             >>> Layout.of((2, 3), (1, 2))
             Layout(contiguity=(True, True), order=(0, 1))
+            >>> Layout.of((3, 2), (1, 4))
+            Layout(contiguity=(False, True), order=(0, 1))
             >>> Layout.of((2, 1, 3), (6, 3, 1)).contiguity
             (False, None, True)
         """
         ndim = len(shape)
-        slowest_first = sorted(range(ndim), key=lambda d: (-strides[d], d))
-        order, contiguity = [0] * ndim, [True] * ndim
+        slowest_first = sorted([d for d in range(ndim) if strides[d]], key=lambda d: -strides[d])
+        for dim in range(ndim):
+            if not strides[dim]:
+                slowest_first.insert(dim, dim)
+        order, contiguity = [0] * ndim, list[bool | None]()
         expected = 1
-        found: list[bool | None] = list(contiguity)
         for rank, dim in enumerate(reversed(slowest_first)):
             order[dim] = rank
             if shape[dim] == 1 or strides[dim] == 0:
-                found[dim] = None
+                contiguity.append(None)
                 continue
-            found[dim] = strides[dim] == expected
+            contiguity.append(strides[dim] == expected)
             expected = strides[dim] * shape[dim]
-        return Layout(tuple(found), tuple(order))
+        return Layout(tuple(reversed(contiguity)), tuple(order))
 
 
 def why_not(bound: BoundSymbol, settings: Settings) -> Declined | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,12 @@ from thunder_ir import NumberProxy, TensorProxy, Trace
 from thunder_torch.fake_modes import fake_outputs
 
 PLAIN = Settings()
+OF_NVFUSER = "Fuser/csrc/"
+"""Where errors say that they were raised that are nvFuser's own, and not those of what it calls, as of the allocator."""
+REFUSED = (
+    "nvFuser cannot run {name}, so PyTorch runs it: {why} (a program that shows it: "
+    "thunder_executors_nvfuser.get_nvfuser_repro)"
+)
 MOST = 2048
 """Fusions that are kept; the one that was used longest ago goes first."""
 
@@ -126,6 +133,7 @@ class Fusion:
         self.latest: Any = None
         self.__name__ = region.name
         self._texts: dict[Any, tuple[str, list[Example]]] = {}
+        self._refused: set[str] = set()
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
@@ -135,9 +143,18 @@ class Fusion:
         if key not in self._texts:
             self._texts[key] = self.text_for(inputs), [_example(value) for value in inputs]
         text, _ = self._texts[key]
-        defined = self.library.defined(text, self.settings)
-        self.latest = defined.fusion
-        found = defined.execute(list(inputs), self.options)
+        if text in self._refused:
+            return tuple(self.eager(*inputs))
+        try:
+            defined = self.library.defined(text, self.settings)
+            self.latest = defined.fusion
+            found = defined.execute(list(inputs), self.options)
+        except RuntimeError as error:
+            if OF_NVFUSER not in str(error):
+                raise
+            self._refused.add(text)
+            warnings.warn(REFUSED.format(name=self.__name__, why=_first_sentence(error)), RuntimeWarning, stacklevel=2)
+            return tuple(self.eager(*inputs))
         count = len(self.region.outputs)
         for flag in found[count:]:
             if flag.device.type == "cpu" and flag:
@@ -180,6 +197,11 @@ class Fusion:
             made.append(folder / f"{self.__name__}_{number}.py")
             made[-1].write_text(program, encoding="utf-8")
         return made
+
+
+def _first_sentence(error: Exception) -> str:
+    """Return what an error says, without the frames of C++ that it lists."""
+    return str(error).split("Exception raised from")[0].strip()
 
 
 def _example(value: Any) -> Example:

@@ -156,7 +156,7 @@ def pads_outside(bound: BoundSymbol) -> bool | Declined:
 @translation(prims.pad, pads_outside)
 def pad(write: Writer, a: TensorProxy, value: Any, config: Sequence[tuple[int, int, int]]) -> str:
     widths = [width for low, high, _ in reversed(config) for width in (low, high)]
-    return write.call("pad", write.operand(a), str(widths), write.operand(value))
+    return write.call("pad", write.operand(a), str(widths), number_text(_of_dtype(value, a.dtype)))
 
 
 def _flat(write: Writer, indices: TensorProxy, count: Any) -> str:
@@ -239,8 +239,12 @@ RANDOM: dict[Symbol, Translation] = {prims.uniform: uniform, prims.randn: randn,
 
 
 def full_of(write: Writer, out: TensorProxy, shape: Any, value: Any) -> str:
-    from_number = bool(value) if out.dtype.is_bool else float(value) if out.dtype.is_floating else value
-    return write.call("full", write.sizes(shape), number_text(from_number), _type(out))
+    return write.call("full", write.sizes(shape), number_text(_of_dtype(value, out.dtype)), _type(out))
+
+
+def _of_dtype(value: Any, dtype: Any) -> Any:
+    """Return a number as Python has those of a dtype, as nvFuser takes it for what it is there."""
+    return bool(value) if dtype.is_bool else float(value) if dtype.is_floating else value
 
 
 def _type(out: TensorProxy) -> str:
@@ -277,6 +281,8 @@ def needs_no_cast(bound: BoundSymbol, out: TensorProxy) -> bool:
     tensors = [p for p in bound.inputs if isinstance(p, TensorProxy)]
     if bound.symbol is prims.where:
         tensors = [p for p in bound.args[1:] if isinstance(p, TensorProxy)]
+    if out.dtype.is_bool and any([isinstance(a, (bool, int)) for a in bound.args]):
+        return False  # numbers are integers there, and make results ones
     return bool(tensors) and all([p.dtype is out.dtype for p in tensors])
 
 

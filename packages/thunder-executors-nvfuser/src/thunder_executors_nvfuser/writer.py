@@ -43,7 +43,7 @@ class Writer:
             if isinstance(value, NumberProxy) and value.name not in self.names:
                 return self.size(value)
             return self.names[value.name]
-        return number_text(value)
+        return number_text(int(value) if isinstance(value, bool) else value)
 
     def size(self, value: Any) -> str:
         """Return how the definition writes a size."""
