@@ -61,6 +61,15 @@ def test_gradients_are_eagers(name, device):
     assert "triton_fusion" in str(last_traces(run)[-1]) + str(last_backward_traces(run)[-1])
 
 
+def test_a_region_may_have_no_inputs(device):
+    def function(n):
+        return (torch.arange(n, device=device) * 2 + 1).float().exp(), torch.full((n, 3), 2.0, device=device).tanh() + 1
+
+    run = compiled(function)
+    assert_close(run(4), function(4))
+    assert "triton_fusion_0()" in str(last_traces(run)[-1])
+
+
 def test_a_nan_wins_every_comparison(device):
     x = torch.tensor([[1.0, float("nan"), 3.0], [4.0, 2.0, 9.0]], device=device)
     function = lambda x: (torch.maximum(x, x * 2).amax(-1), (x * 2).argmax(-1), torch.minimum(x, -x))  # noqa: E731

@@ -199,6 +199,22 @@ def test_a_region_that_the_executor_does_not_want_goes_to_the_others():
     np.testing.assert_allclose(run(np.ones(2)), np.sin(np.e))
 
 
+def test_a_region_that_several_do_not_want_comes_back_to_none_of_them():
+    class Unwilling(Interpreter):
+        def fuse(self, region, name):
+            return None
+
+    unwilling = [Unwilling("first"), Unwilling("second")]
+    for ex in unwilling:
+        for symbol in ELEMENTWISE:
+            ex.register_supported(symbol)
+    trace = trace_of(lambda x: prims.sin(prims.exp(x)), Tensor((2,), "float64"))
+    calls = execution_traces(trace, [*unwilling, numpy_executor])[-1].bound_symbols
+
+    assert [b.symbol.id for b in calls if b.symbol.executor] == ["numpy.exp", "numpy.sin"]
+    np.testing.assert_allclose(to_callable(trace, [*unwilling, numpy_executor])(np.ones(2)), np.sin(np.e))
+
+
 def test_effects_and_draws_keep_their_order():
     keep = Symbol("keep", "mine", meta=lambda a: None, tags=frozenset({OpTags.DONT_DCE}))
     draw = Symbol("draw", "mine", meta=lambda a: a.like(), tags=frozenset({OpTags.RANDOM}))

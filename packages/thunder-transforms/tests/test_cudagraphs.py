@@ -82,6 +82,17 @@ def test_an_input_that_moves_is_found_and_seldom_recorded_again():
     assert 1 < made.recorded <= 6
 
 
+def test_an_input_on_another_device_is_not_recorded_as_it_is_read_by_the_call_alone():
+    run = GraphRun(lambda x, state: (x * 2 + state.ndim,), StandInRecorder(), warm_ups=1)
+    x = torch.randn(3)
+    for _ in range(4):
+        assert_close(run(x, torch.ones((), device="meta")), (x * 2,))
+    assert not run.recorded and not run.reason
+    for _ in range(4):
+        assert_close(run(x, torch.ones(())), (x * 2,))
+    assert run.recorded == 1
+
+
 def test_an_input_that_is_gone_is_not_read():
     transform = graphs(warm_ups=1)
     run = compiled(lambda x: (x * 2).exp(), transform)

@@ -13,6 +13,7 @@ from thunder_executors_triton.fusion.render import render
 from thunder_ir import BoundSymbol, Proxy, TensorProxy, Trace, dtypes
 from thunder_ir.passes import expand
 from thunder_loops import CannotLower, LoopProgram, lower, moves_only, parts_of
+from thunder_torch.convert import to_torch_device
 
 ACCUMULATE = {dtypes.float16: dtypes.float32, dtypes.bfloat16: dtypes.float32}
 """In which dtype elements are added up: GPUs are slow in double precision."""
@@ -48,10 +49,9 @@ class TritonFusionExecutor(FusionExecutor):
         except CannotLower:
             return None  # each call has its kernel, all of them together have none
         runner: Any = import_module("thunder_executors_triton.fusion.runner")
-        return [
-            self.fused(inner, name, runner.Runner(program, kernels, to_callable(inner.trace(name), []))),
-            *parts.views,
-        ]
+        device = next(to_torch_device(p.device) for p in parts.outputs if isinstance(p, TensorProxy))
+        run = runner.Runner(program, kernels, to_callable(inner.trace(name), []), device)
+        return [self.fused(inner, name, run), *parts.views]
 
 
 def _rendered(program: LoopProgram) -> list[Any]:

@@ -20,9 +20,10 @@ def fuse(trace: Trace, executors: Sequence[Executor]) -> Trace:
         trace: the program, after :func:`claim` with the same executors.
         executors: in the order in which they were asked.
     """
+    others = list(executors)
     for executor in executors:
         if isinstance(executor, FusionExecutor):
-            others = [e for e in executors if e is not executor]
+            others.remove(executor)  # for good: what it left must not come back to it, as its turn is over
             trace = _fuse_with(trace, executor, others)
     return trace
 

@@ -44,10 +44,14 @@ class Runner:
         program: its loop nests.
         kernels: one for each nest.
         eager: computes the outputs by PyTorch: what is too long for a row, or empty, and how outputs lie in memory.
+        device: of the outputs.
     """
 
-    def __init__(self, program: LoopProgram, kernels: Sequence[Kernel], eager: Callable[..., Any]) -> None:
+    def __init__(
+        self, program: LoopProgram, kernels: Sequence[Kernel], eager: Callable[..., Any], device: torch.device
+    ) -> None:
         self.program = program
+        self.device = device
         self.kernels = [(kernel, compiled(kernel), kernel.digest) for kernel in kernels]
         self.eager = eager
         self.strides: dict[Any, list[tuple[int, ...]]] = {}
@@ -62,7 +66,7 @@ class Runner:
         sizes = sizes_of(self.program, *inputs)
         if any(not 0 < extent(kernel.reduced, sizes) <= LONGEST for kernel, *_ in self.kernels if kernel.reduced):
             return tuple(self.eager(*inputs))
-        device = next(t.device for t in inputs if isinstance(t, torch.Tensor))
+        device = self.device
         values = dict(zip([b.name for b in self.program.inputs], inputs, strict=True))
         for buffer, strides in zip(self.program.outputs, self.output_strides(inputs), strict=True):
             values[buffer.name] = torch.empty_strided(

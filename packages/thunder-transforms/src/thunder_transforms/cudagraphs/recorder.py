@@ -76,7 +76,8 @@ class CudaRecorder:
             outputs = function(*inputs)
         current.wait_stream(side)
         for tensor in outputs:
-            tensor.record_stream(current)
+            if tensor.is_cuda:  # attention leaves the state of its random numbers on the CPU where nothing is recorded
+                tensor.record_stream(current)
         return outputs
 
     def record(self, function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[Any]) -> Recording:

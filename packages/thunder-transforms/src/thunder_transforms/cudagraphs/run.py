@@ -82,12 +82,19 @@ class GraphRun:
     def __call__(self, *inputs: Any) -> tuple[torch.Tensor, ...]:
         """Return the outputs."""
         lock = self.recorder.lock  # of all graphs that share memory, which this one's replay overwrites
-        if self.reason or not lock.acquire(blocking=False):  # by another thread, or by this one further out
+        if self.reason or not self._can_read(inputs):
+            return tuple(self.function(*inputs))
+        if not lock.acquire(blocking=False):  # by another thread, or by this one further out
             return tuple(self.function(*inputs))
         try:
             return self._run(inputs)
         finally:
             lock.release()
+
+    def _can_read(self, inputs: tuple[Any, ...]) -> bool:
+        """Whether a graph would read the inputs: what lies on another device is read once, while it is recorded."""
+        wanted = self.recorder.device_type
+        return all([not isinstance(value, torch.Tensor) or value.device.type == wanted for value in inputs])
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
         addresses = tuple([t.data_ptr() for t in inputs if isinstance(t, torch.Tensor)])
