@@ -87,7 +87,7 @@ class Convolutional(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.norm = nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16)
+        self.first, self.norm = nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)
         self.second = nn.ConvTranspose2d(16, 8, 3, padding=1)
 
     def forward(self, x):
@@ -295,6 +295,31 @@ def test_attention_is_by_the_kernel_that_is_asked_for(backend):
         return {n for n in names if "flash" in n or "fmha" in n or "cudnn" in n or "sdpa" in n}
 
     assert attentions(kernels[1][0]) == attentions(kernels[2][0])
+
+
+@pytest.mark.gpu
+@NO_GPU
+def test_kernels_that_pytorch_compiles_from_text_are_launched_with_values():
+    square = torch.cuda.jiterator._create_jit_fn("template <typename T> T square(T x, T y) { return x * x + y; }")
+    x, y = torch.randn(5, device="cuda"), torch.randn(5, device="cuda")
+    run = thunder.jit(lambda x, y: square(x * 2, y) + 1)
+    for _ in range(2):
+        assert_close(run(x, y), square(x * 2, y) + 1)
+
+
+@pytest.mark.gpu
+@NO_GPU
+def test_operations_that_look_at_values_are_eagers():
+    def function(x, at):
+        picked = x[x > 0]
+        x = x.clone()
+        x[x < 0] = x.sum()
+        return torch.cov(x), torch.corrcoef(x), torch.combinations(x[0]), picked, *torch.tensor_split(x, at, 1)
+
+    x, at = torch.randn(3, 4, device="cuda"), torch.tensor([1, 3])
+    run = thunder.jit(function)
+    for _ in range(2):
+        assert_close(run(x, at), function(x, at))
 
 
 @pytest.mark.gpu

@@ -73,9 +73,13 @@ PROGRAMS = {
     "join": lambda x, y: torch.cat([x * 2, y + 1], 1).exp().reshape(-1) * 2,
     "pad": lambda x, y: functional.pad(x * 2, (1, 2, 0, 1), value=-1.0).exp() * 2,
     "powers": lambda x, y: (x.abs() + 1) ** y + torch.remainder(x, 0.7) + torch.atan2(x, y),
-    "pad of ones": lambda x, y: functional.pad((x > 0) | (y > 0), (1, 0)).long() + functional.pad((x * 2).int(), (1, 0)),
+    "pad of integers": lambda x, y: (
+        functional.pad((x > 0) | (y > 0), (1, 0)).long() + functional.pad((x * 2).int(), (1, 0))
+    ),
     "pad with an integer": lambda x, y: functional.pad(x * 2, (1, 1), value=3) + 1,
-    "booleans": lambda x, y: ((x > 0) | True) & torch.where(x > 0, y > 0, True) & torch.where(y > 0, (x > y) | (x < 0), False),
+    "booleans": lambda x, y: (
+        ((x > 0) | True) & torch.where(x > 0, y > 0, True) & torch.where(y > 0, (x > y) | (x < 0), False)
+    ),
     "bounds": lambda x, y: torch.where(x > 0, float("-inf"), x * 2).exp() + y,
 }
 

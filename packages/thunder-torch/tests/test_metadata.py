@@ -190,3 +190,21 @@ def test_asks_pytorch_once_for_all_places_of_an_index(monkeypatch):
     for i in range(1, 1009):
         metadata_of(torch.Tensor.__getitem__, (a, (slice(i - 1, i), i % 3)), {})
     assert len(asked) == 1
+
+
+ON_A_DEVICE = {
+    "covariances": (torch.cov, [(3, 4)], [(3, 3)]),
+    "correlations": (torch.corrcoef, [(3, 4)], [(3, 3)]),
+    "combinations": (torch.combinations, [(4,)], [(6, 2)]),
+    "least squares": (torch.linalg.lstsq, [(4, 3), (4, 2)], [(3, 2), (0,), (), (0,)]),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_DEVICE)
+def test_tells_of_a_device_what_only_a_run_tells(name):
+    function, shapes, expected = ON_A_DEVICE[name]
+    for place in ("cuda:0", "cpu"):
+        told = metadata_of(function, tuple(Tensor(shape, device=place) for shape in shapes), {})
+        told = [told] if isinstance(told, TensorProxy) else list(told)
+        assert [t.shape for t in told[: len(expected)]] == expected
+        assert {str(t.device) for t in told} == {place}

@@ -20,7 +20,7 @@ from thunder_torch.fake_modes import fake_outputs
 
 PLAIN = Settings()
 OF_NVFUSER = "Fuser/csrc/"
-"""Where errors say that they were raised that are nvFuser's own, and not those of what it calls, as of the allocator."""
+"""Where nvFuser's own errors say that they were raised: not those of what it calls, such as the allocator."""
 REFUSED = (
     "nvFuser cannot run {name}, so PyTorch runs it: {why} (a program that shows it: "
     "thunder_executors_nvfuser.get_nvfuser_repro)"

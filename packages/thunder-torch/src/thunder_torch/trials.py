@@ -1,4 +1,7 @@
-"""Metadata of calls that PyTorch can only tell by running them: on small tensors of made-up values."""
+"""Metadata of calls that PyTorch can only tell by running them: on small tensors of made-up values.
+
+They are run on the CPU, whichever device the arguments are on: there a value that does not fit is an error of the call.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch._subclasses.fake_tensor import UnsupportedFakeTensorException, Unsupp
 
 from thunder_ir import IntegerProxy, TensorProxy, Unknown, number_proxy
 from thunder_ir.unknown import terms_of
-from thunder_torch.convert import fake_of, to_torch_device
+from thunder_torch.convert import fake_of, from_torch_device, to_torch_device
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 from thunder_torch.names import name_of
 from thunder_torch.specs import NUMBERS, TensorSpec, map_tensors, spec_of_result, tensors_of
@@ -42,7 +45,7 @@ def on_real_tensors(
     Fake kernels check in other words, and some operations have none. What the eager call raises is what the user
     shall see; if it returns the same metadata for different values, they are the answer.
     """
-    if not _can_be_tried(args, kwargs):
+    if _device_of_results(args, kwargs) is None:
         if _lacks_kernel(error):
             raise UnknownMetadataError(
                 f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
@@ -71,7 +74,7 @@ def sizes_by_trial(
     Raises:
         Exception: ``refusal``, if no two trials succeed, or they agree in too little.
     """
-    if not _can_be_tried(args, kwargs):
+    if _device_of_results(args, kwargs) is None:
         raise refusal
     told, _ = _trials(function, args, kwargs, known)
     if len(told) < 2:
@@ -137,9 +140,30 @@ def succeeds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def _can_be_tried(args: Any, kwargs: Any) -> bool:
-    proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
-    on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
-    return on_cpu and sum(math.prod(map(int, p.shape)) for p in proxies) <= LARGEST_TRIAL
+    device = _device_of_results(args, kwargs)
+    return device is not None and device.type == "cpu"
+
+
+def _device_of_results(args: Any, kwargs: Any) -> torch.device | None:
+    """Return where a call returns what a trial of it, on the CPU, returns there; ``None`` if it cannot be tried."""
+    tensors = tensors_of(args, kwargs)
+    if sum(math.prod(map(int, p.shape)) for p in tensors if isinstance(p, TensorProxy)) > LARGEST_TRIAL:
+        return None
+    others = {device for t in tensors if (device := to_torch_device(t.device)).type != "cpu"}
+    if not others:
+        return torch.device("cpu")
+    named = any([isinstance(value, torch.device) for value in (*args, *kwargs.values())])
+    return None if named or len(others) > 1 else others.pop()
+
+
+def _moved(spec: Any, device: torch.device) -> Any:
+    """Return what is told of a result as it is on another device, whose kernels may lay out new memory otherwise."""
+    if isinstance(spec, TensorSpec):
+        return spec._replace(device=from_torch_device(device), strides=None if spec.viewed is None else spec.strides)
+    if isinstance(spec, (tuple, list)):
+        items = [_moved(item, device) for item in spec]
+        return spec._make(items) if hasattr(spec, "_make") else spec.__class__(items)
+    return spec
 
 
 def _lacks_kernel(error: Exception) -> bool:
@@ -152,12 +176,14 @@ def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     reals: list[torch.Tensor] = []
 
     def real(value: Any) -> torch.Tensor:
-        tensor = real_of(value, low) if isinstance(value, TensorProxy) else value.detach().clone()
+        tensor = real_of(value, low) if isinstance(value, TensorProxy) else value.detach().cpu().clone()
         reals.append(tensor)
         return tensor
 
     torch.manual_seed(low)
-    return spec_of_result(tried(function, map_tensors(real, args), map_tensors(real, kwargs)), reals, known)
+    spec = spec_of_result(tried(function, map_tensors(real, args), map_tensors(real, kwargs)), reals, known)
+    device = _device_of_results(args, kwargs)
+    return spec if device is None or device.type == "cpu" else _moved(spec, device)
 
 
 def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

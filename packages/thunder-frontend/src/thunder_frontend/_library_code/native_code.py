@@ -22,7 +22,7 @@ INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
     "torch.ao.nn", "torch.ao.pruning", "torch.ao.quantization", "torch.nn.parallel.data_parallel", "torch.testing",
-    "torch.quasirandom", "torch.masked", "torch.signal",
+    "torch.quasirandom", "torch.masked", "torch.signal", "torch.cuda.jiterator",
     "torch.distributed.tensor._api", "torch.distributed.tensor.parallel",
     *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
 )  # fmt: skip
