@@ -10,7 +10,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 import thunder_frontend
 from thunder_distributed import axis_of, ddp
-from thunder_distributed.costs.measuring import measure_both, measure_network, sizes_in
+from thunder_distributed.agreement import axis_in
+from thunder_distributed.costs.measuring import measure_network, measure_operations, sizes_in
+from thunder_distributed.passes import collectives_of
 
 
 class Tied(nn.Module):
@@ -145,11 +147,16 @@ def scenario_what_the_simulator_takes_is_measured(rank, size):
     sizes = sizes_in(programs)
     assert list(sizes) == ["all_reduce"]
     axis = axis_of(None, "data")
-    network = measure_network(
-        axis, {"all_gather": [2e5], "reduce_scatter": [1e5], **{k: sorted(v) for k, v in sizes.items()}}, 2
-    )
-    told = [network.seconds(kind, 1e5, size) for kind in network.tables] + [*measure_both(axis, programs, 1)]
-    assert min(told) > 0 and min(told[-2:]) >= 1
+    more = {"all_gather": [2e5], "reduce_scatter": [1e5], **{k: sorted(v) for k, v in sizes.items()}}
+    network = measure_network(axis, more, seconds=0.01)
+    beside = [network.beside(kind, 1e5, size) for kind in network.tables]
+    assert min([seconds for seconds, _ in beside]) > 0
+    told = [network.seconds(kind, 1e5, size) for kind in network.tables] + [busy for _, busy in beside]
     others = [None] * size
     dist.all_gather_object(others, told)
     assert others == [told] * size
+    ledger = axis_in(collectives_of(programs[1])[0]).ledger
+    before = ledger.calls
+    costs = measure_operations(programs, rounds=2, communicates=True)
+    assert sum(costs.values()) > 0
+    assert ledger.calls == before + 3 * len(collectives_of(programs[1]))

@@ -12,7 +12,7 @@ import thunder_prims as prims
 from thunder_distributed import Axis
 from thunder_distributed import prims as dist
 from thunder_distributed.costs import Link, Machine, Network, machine, simulate
-from thunder_distributed.costs.measuring import Measured, MeasuredNetwork, measure_operations
+from thunder_distributed.costs.measuring import Measured, MeasuredNetwork, _apart, measure_operations
 from thunder_distributed.costs.planning import plan
 from thunder_distributed.costs.simulate import operations_of
 from thunder_distributed.costs.transformers import Transformer
@@ -159,19 +159,51 @@ def test_peaks_are_those_of_pytorchs_tracker(shape):
     assert step.peak_bytes == pytest.approx(peak, rel=0.05)
 
 
-def test_what_is_sent_beside_a_product_ends_later_and_delays_it():
-    def program(x, shard):
-        started = dist.all_gather(shard, AXIS)
-        return prims.matmul(prims.matmul(x, x), dist.wait(started))
+def beside_products(x, shard):
+    started = dist.all_gather(shard, AXIS)
+    return prims.matmul(prims.matmul(x, x), dist.wait(started))
 
-    trace = trace_of(program, Tensor((64, 64)), Tensor((64 // AXIS.size, 64)))
+
+BESIDE = trace_of(beside_products, Tensor((64, 64)), Tensor((64 // AXIS.size, 64)))
+PRODUCT = SLOW.seconds(2.0 * 64**3, 3.0 * 64 * 64 * 4, "float32")
+
+
+def test_devices_compute_more_slowly_while_something_is_sent():
     took = RING.seconds("all_gather", 64 * 64 * 4, AXIS.size)
-    product = SLOW.seconds(2.0 * 64**3, 3.0 * 64 * 64 * 4, "float32")
-    overlapped = min(took, product)
-    events = simulate(trace, replace(SLOW, slowdown=1.5, delay=2.0), RING).events
-    (sent,), (first, _) = ([e for e in events if e.stream == stream] for stream in ("communicate", "compute"))
-    assert sent.end == pytest.approx(took + overlapped)
-    assert first.end == pytest.approx(product + 0.5 * overlapped)
+    events = simulate(BESIDE, replace(SLOW, slowdown=1.5), RING).events
+    (sent,), (first, second) = ([e for e in events if e.stream == stream] for stream in ("communicate", "compute"))
+    assert sent.end == pytest.approx(took) and took < PRODUCT
+    assert first.end == pytest.approx(took + PRODUCT - took / 1.5)
+    assert second.end - second.start == pytest.approx(PRODUCT)
+
+
+def test_what_is_sent_takes_turns_with_computing_where_they_share_cores():
+    here = replace(SLOW, cores=0.5)
+    long = MeasuredNetwork({"all_gather": [Measured(size, PRODUCT, 0.0, 16 * PRODUCT, 2 * PRODUCT) for size in (1, 2)]})
+    timeline = simulate(BESIDE, here, long)
+    (sent,), (first, second) = ([e for e in timeline.events if e.stream == s] for s in ("communicate", "compute"))
+    pace = 0.5 - 2 / 16  # of a core, computing, as long as something is sent
+    assert first.end == pytest.approx(PRODUCT / pace)
+    assert timeline.exposed == pytest.approx(PRODUCT * (1 - 1 / (16 * pace)))
+    assert second.start == pytest.approx(sent.end) == pytest.approx(first.end + timeline.exposed)
+    assert second.end - second.start == pytest.approx(PRODUCT / 0.5)
+
+
+def test_a_program_that_sends_nothing_shares_cores_alone():
+    trace = trace_of(lambda x: prims.matmul(x, x), Tensor((64, 64)))
+    assert simulate(trace, replace(SLOW, cores=0.5), RING).seconds == pytest.approx(2 * PRODUCT)
+    assert simulate(trace, replace(SLOW, cores=4.0), RING).seconds == pytest.approx(PRODUCT)
+
+
+def test_what_is_not_waited_for_ends_all_the_same():
+    def program(x, a, b):
+        return dist.all_gather(a, AXIS), dist.all_gather(b, AXIS), prims.matmul(x, x)
+
+    trace = trace_of(program, Tensor((2, 2)), Tensor((64, 64)), Tensor((64, 64)))
+    took = RING.seconds("all_gather", 8 * 64 * 64 * 4, AXIS.size)
+    timeline = simulate(trace, SLOW, RING)
+    assert [e.end for e in timeline.events if e.stream == "communicate"] == pytest.approx([took, 2 * took])
+    assert timeline.seconds == pytest.approx(2 * took)
 
 
 def test_calls_of_a_program_are_measured_without_other_processes():
@@ -194,3 +226,13 @@ def test_a_collective_between_two_sizes_takes_what_lies_between_them():
     assert network.calling("all_reduce", 5e3, 2) == pytest.approx(5e-4)
     assert network.seconds("all_reduce", 1.0, 2) == pytest.approx(1e-3)
     assert network.seconds("all_reduce", 1e9, 1) == 0.0
+    assert network.beside("all_reduce", 1e9, 1) == (0.0, 0.0)
+
+
+def test_beside_computing_a_collective_takes_longer_and_keeps_cores_busy():
+    table = (Measured(1e3, 1e-3, 0.0, 8e-3, 1e-3), Measured(3e3, 2e-3, 0.0, 16e-3, 3e-3))
+    assert MeasuredNetwork({"all_reduce": table}).beside("all_reduce", 2e3, 2) == pytest.approx((12e-3, 1 / 6))
+
+
+def test_of_sizes_that_are_almost_the_same_one_is_measured():
+    assert _apart([1.0e6, 1.05e6, 1.06e6, 5e5]) == [1024.0, 5e5, 1.06e6, 2.12e6]

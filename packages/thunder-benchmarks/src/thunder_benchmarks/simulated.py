@@ -2,9 +2,9 @@
 
 torchrun --nproc-per-node 2 -m thunder_benchmarks.simulated [--ways ddp fsdp-zero3] [--set layers=8 width=256]
 
-Measured are the calls of each program, one after the other without communication; collectives of the sizes that occur,
-while nothing is computed; how much slower both are beside each other; and what a step takes around its programs in one
-process, which is added. Processes measure at the same time, as they share the machine. The optimizer is left out.
+Measured are for how long each call of a program needs a core; how long collectives of the sizes that occur take while
+nothing is computed, and while all processes compute; and what a step takes around its programs where nothing is
+communicated, which is added. All processes measure at once, as they share the cores. The optimizer is left out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import copy
 import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -27,15 +28,7 @@ from torch import nn
 from thunder_benchmarks.targets import TARGETS, Job
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_distributed import Axis, FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp
-from thunder_distributed.costs import (
-    Machine,
-    Timeline,
-    measure_both,
-    measure_network,
-    measure_operations,
-    simulate,
-    sizes_in,
-)
+from thunder_distributed.costs import Machine, Timeline, measure_network, measure_operations, simulate, sizes_in
 from thunder_frontend import jit, last_backward_traces, last_traces
 from thunder_ir import Trace
 
@@ -84,17 +77,28 @@ class Steps:
         return last_traces(self.module)[-1], last_backward_traces(self.module)[-1]
 
 
-def predicted(steps: Steps, axis: Axis, device: Machine) -> Timeline:
-    """Return the timeline of a step, from measurements of its parts; all processes call it."""
+def predicted(steps: Steps, axis: Axis, device: Machine, seconds: float) -> Timeline:
+    """Return the timeline of a step, from measurements of its parts, for so long each; all processes call it."""
     programs = steps.programs()
     dist.barrier()
-    costs = measure_operations(programs)
-    network = measure_network(axis, {kind: sorted(sizes) for kind, sizes in sizes_in(programs).items()})
+    costs = measure_operations(programs, communicates=True)
+    sizes = {kind: sorted(found) for kind, found in sizes_in(programs).items()}
+    network = measure_network(axis, sizes, device.pace(), seconds)
     return simulate(programs, device, network, lambda bound: costs.get(id(bound), 0.0))
 
 
-def measured(ways: Sequence[str], sizes: dict[str, Any], rounds: int, axis: Axis) -> list[dict[str, Any]]:
-    """Return, for each way, seconds of a step as it is and as it is simulated."""
+def measured(
+    ways: Sequence[str], sizes: dict[str, Any], rounds: int, axis: Axis, seconds: float = 0.5
+) -> list[dict[str, Any]]:
+    """Return, for each way, seconds of a step as it is and as it is simulated.
+
+    Args:
+        ways: of training, by their names.
+        sizes: of the model.
+        rounds: how many steps are timed.
+        axis: over which processes.
+        seconds: for how long each collective is measured.
+    """
     torch.manual_seed(0)
     job = TARGETS["nanogpt"].job(**sizes)
     alone = Steps(job, jit(copy.deepcopy(job.target), executors=["torch"]))
@@ -102,16 +106,15 @@ def measured(ways: Sequence[str], sizes: dict[str, Any], rounds: int, axis: Axis
     for _ in range(rounds + 3):
         for steps in (alone, *runs.values()):
             steps.step()
-    slowdown, delay = measure_both(axis, alone.programs())
-    device = Machine("here", {"default": 1.0}, 1.0, 0.0, slowdown, delay=delay)
-    around = alone.seconds() - predicted(alone, axis, device).seconds
+    device = Machine("here", {"default": 1.0}, 1.0, 0.0, cores=len(os.sched_getaffinity(0)) / axis.size)
+    around = alone.seconds() - predicted(alone, axis, device, seconds).seconds
     rows = []
     for way, steps in runs.items():
-        timeline = predicted(steps, axis, device)
+        timeline = predicted(steps, axis, device, seconds)
         rows.append({
             "way": way, "seconds": steps.seconds(), "simulated": timeline.seconds + around,
             "computing": timeline.spent("compute"), "communicating": timeline.spent("communicate"),
-            "exposed": timeline.exposed, "around": around, "slowdown": slowdown, "delay": delay,
+            "exposed": timeline.exposed, "around": around,
         })  # fmt: skip
     return rows
 
@@ -136,12 +139,13 @@ def main() -> int:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--set", nargs="+", type=setting, default=[("layers", 8), ("width", 256), ("heads", 8)])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.5, help="for which each collective is measured")
     parser.add_argument("--json", type=Path, help="where rows are written, too")
     options = parser.parse_args()
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     axis = axis_of(None, "processes")
-    rows = measured(options.ways, dict(options.set), options.rounds, axis)
+    rows = measured(options.ways, dict(options.set), options.rounds, axis, options.seconds)
     if axis.rank == 0:
         print(table(rows, axis.size))
         if options.json is not None:

@@ -4,7 +4,6 @@ from thunder_distributed.costs.machine import Link, Machine, Network, known_mach
 from thunder_distributed.costs.measuring import (
     Measured,
     MeasuredNetwork,
-    measure_both,
     measure_network,
     measure_operations,
     sizes_in,
@@ -16,7 +15,7 @@ from thunder_distributed.costs.validation import Report, published, validate
 
 __all__ = [
     "Communicates", "Estimate", "Event", "Layout", "Link", "Machine", "Measured", "MeasuredNetwork", "Network",
-    "Planned", "Report", "Timeline", "Transformer", "estimate", "known_machines", "machine", "measure_both",
+    "Planned", "Report", "Timeline", "Transformer", "estimate", "known_machines", "machine",
     "measure_network", "measure_operations", "operations_of", "plan", "published", "seconds_of", "simulate",
     "sizes_in", "validate",
 ]  # fmt: skip

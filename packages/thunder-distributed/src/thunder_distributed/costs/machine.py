@@ -20,8 +20,9 @@ class Machine:
         bandwidth: bytes per second from and to its memory.
         launch: seconds that starting an operation takes.
         slowdown: how many times longer computing takes while something is communicated.
-        delay: how many times longer communicating takes while something is computed.
         host: bytes per second to and from the memory of its host.
+        cores: how many cores there are for each process, which computes with one and communicates with the others and
+            with what is left of that one; ``None`` for devices, which have engines of their own to communicate with.
     """
 
     name: str
@@ -30,7 +31,22 @@ class Machine:
     launch: float
     slowdown: float = 1.0
     host: float = math.inf
-    delay: float = 1.0
+    cores: float | None = None
+
+    def pace(self, busy: float | None = None) -> float:
+        """Return how many seconds of computing are done in a second.
+
+        Args:
+            busy: how many cores communicating keeps busy meanwhile; ``None`` if nothing is communicated.
+
+        Example:
+            >>> here = Machine("four processes on two cores", {"default": 1e9}, 1e9, 0.0, cores=0.5)
+            >>> here.pace(), here.pace(busy=0.125)
+            (0.5, 0.375)
+        """
+        if self.cores is None:
+            return 1.0 if busy is None else 1 / self.slowdown
+        return min(1.0, max(self.cores - (busy or 0.0), self.cores / 2))
 
     def seconds(self, operations: float, moved: float, dtype: str) -> float:
         """Return how long an operation takes: what of arithmetic and memory takes longer.
@@ -125,6 +141,10 @@ class Network:
     def calling(self, kind: str, size: float, processes: int) -> float:
         """Return for how long a collective keeps the thread that waits for it: devices have streams of their own."""
         return 0.0
+
+    def beside(self, kind: str, size: float, processes: int) -> tuple[float, float]:
+        """Return how long a collective takes while something is computed: as long, and it keeps no core busy."""
+        return self.seconds(kind, size, processes), 0.0
 
 
 def known_machines() -> dict[str, tuple[Machine, Network]]:

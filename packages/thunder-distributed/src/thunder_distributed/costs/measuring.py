@@ -1,4 +1,4 @@
-"""What the machine at hand does: operations, collectives, and both at once, measured for :func:`simulate`."""
+"""What the machine at hand does: operations, and collectives alone and beside them, measured for :func:`simulate`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 import statistics
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +39,17 @@ class Measured:
 
     Args:
         size: bytes of the whole.
-        seconds: until it has ended, once it has begun.
-        calling: seconds for which it keeps the thread that begins and ends it, copying and adding up.
+        seconds: until it has ended, once it has begun, while nothing is computed.
+        calling: for how long it keeps the thread that begins and ends it, copying and adding up.
+        beside: as ``seconds``, while all processes compute.
+        working: for how long other threads of the process need a core for it, while all processes compute.
     """
 
     size: float
     seconds: float
     calling: float = 0.0
+    beside: float = 0.0
+    working: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,17 @@ class MeasuredNetwork:
         """
         return self._between(kind, size, [m.calling for m in self.tables[kind]]) if processes > 1 else 0.0
 
+    def beside(self, kind: str, size: float, processes: int) -> tuple[float, float]:
+        """Return how long it takes while all processes compute, and how many cores of each it keeps busy meanwhile.
+
+        Raises:
+            KeyError: this kind was not measured.
+        """
+        if processes <= 1:
+            return 0.0, 0.0
+        took = self._between(kind, size, [m.beside for m in self.tables[kind]])
+        return took, self._between(kind, size, [m.working for m in self.tables[kind]]) / took if took else 0.0
+
     def _between(self, kind: str, size: float, values: Sequence[float]) -> float:
         sizes = [m.size for m in self.tables[kind]]
         last = min(max(bisect_left(sizes, size), 1), len(sizes) - 1)
@@ -86,132 +102,143 @@ class MeasuredNetwork:
         return max(min(values[0], values[last]), values[last - 1] + (size - sizes[last - 1]) * slope)
 
 
-def measure_network(axis: Axis, sizes: Mapping[str, Sequence[float]], rounds: int = 10) -> MeasuredNetwork:
-    """Measure collectives, nothing else being done; all processes call it.
+def measure_network(
+    axis: Axis, sizes: Mapping[str, Sequence[float]], cores: float = 1.0, seconds: float = 0.5
+) -> MeasuredNetwork:
+    """Measure collectives, behind what all processes compute and beside it; all call it.
+
+    Means count, and not medians: a thread that has to wait for a core waits for milliseconds, now and then, and a
+    program makes many collectives. Behind computing, it takes until the last process has computed, too.
 
     Args:
         axis: over which processes.
-        sizes: for each kind, ``"all_reduce"``, ``"all_gather"`` or ``"reduce_scatter"``, bytes of the whole.
-        rounds: how often each is made in a row; of eleven such rows the fifth quickest counts,
-            in the slowest process.
+        sizes: for each kind, ``"all_reduce"``, ``"all_gather"`` or ``"reduce_scatter"``, bytes of the whole. Of sizes
+            that are almost the same, one is measured.
+        cores: how many there are for each process.
+        seconds: for how long each is measured, in either way.
     """
     tables = {}
     for kind, wanted in sizes.items():
         table = []
-        for size in sorted({1024.0, *wanted, 2.0 * max(wanted)}):
+        for size in _apart(wanted):
             count = max(1, math.ceil(size / 4 / axis.size)) * axis.size
             given = torch.ones(count // axis.size if kind == "all_gather" else count)
-            seconds, calling = sorted([_in_a_row(kind, given, axis, rounds) for _ in range(11)])[4]
-            table.append(Measured(4.0 * count, _slowest(seconds, axis), _slowest(calling, axis)))
+            behind = _many(kind, given, axis, seconds, False)
+            beside = _many(kind, given, axis, seconds, True)
+            alone = max(behind.seconds - (behind.computing + behind.calling) / min(1.0, cores), 0.0)
+            table.append(Measured(4.0 * count, alone, behind.calling, beside.waiting, beside.working))
         tables[kind] = tuple(table)
     return MeasuredNetwork(tables)
 
 
-def _in_a_row(kind: str, given: torch.Tensor, axis: Axis, rounds: int) -> tuple[float, float]:
-    """Return how long one takes to end, and to be called; results are kept, as programs keep them: memory is new."""
-    seconds = calling = 0.0
-    results = []
-    dist.barrier(axis.process_group)
-    for _ in range(rounds):
-        start = time.perf_counter()
-        pending = BEGIN[kind](given, axis)
-        begun = time.perf_counter()
-        for work in pending.works:
-            work.wait()
-        ended = time.perf_counter()
-        pending.works = ()
-        results.append(pending.wait())
-        seconds += ended - begun
-        calling += begun - start + time.perf_counter() - ended
-    return seconds / rounds, calling / rounds
+def _apart(sizes: Iterable[float]) -> list[float]:
+    """Return sizes in order, a small one first, and the largest, but none that is almost as large as another."""
+    kept: list[float] = []
+    for size in sorted({1024.0, *sizes, 2.0 * max(sizes)}, reverse=True):
+        if not kept or size < 0.9 * kept[-1]:
+            kept.append(size)
+    return kept[::-1]
 
 
-def measure_both(axis: Axis, programs: Sequence[Trace], rounds: int = 11) -> tuple[float, float]:
-    """Return how many times longer computing takes beside a collective, and the other way round.
+@dataclass(frozen=True)
+class _Means:
+    """Seconds for each collective: in all, on a core before, while it was under way, to call it, and of its threads."""
 
-    Args:
-        axis: over which processes; all call it.
-        programs: whose calls are computed, all of them while a sum over the processes is made that takes half as long.
-        rounds: how often; the median is taken, of the slowest process.
+    seconds: float
+    computing: float
+    waiting: float
+    calling: float
+    working: float
+
+
+def _many(kind: str, given: torch.Tensor, axis: Axis, seconds: float, beside: bool) -> _Means:
+    """Make collectives, behind or beside what is computed, and return means over them and the processes.
+
+    Results of some are kept, as programs keep them: memory is new.
     """
-
-    def send(buffer: torch.Tensor) -> Pending:
-        return collectives.all_reduce_within(buffer, axis)
-
-    def seconds(work: Callable[[], Any]) -> float:
-        return _slowest(statistics.median([_timed(work, axis) for _ in range(rounds)]), axis)
-
-    with torch.no_grad():
-        computing = seconds(lambda: _once(programs))
-        buffer = torch.zeros(1 << 20)
-        buffer = torch.zeros(int(computing / 2 / seconds(lambda: send(buffer).wait()) * buffer.numel()) or 1)
-        sending = seconds(lambda: send(buffer).wait())
-        found = [_both(axis, programs, lambda: send(buffer)) for _ in range(rounds)]
-    both, sent = (_slowest(statistics.median(column), axis) for column in zip(*found, strict=True))
-    return max(1.0, 1 + (both - computing) / sending), max(1.0, sent / sending)
-
-
-def _both(axis: Axis, programs: Sequence[Trace], send: Callable[[], Pending]) -> tuple[float, float]:
-    """Return when programs have run, and when what was sent before them has ended."""
-    ended: list[float] = []
-    dist.barrier(axis.process_group)
-    start = time.perf_counter()
-    pending = send()
-
-    def look() -> None:
-        if not ended and all([work.is_completed() for work in pending.works]):
-            ended.append(time.perf_counter() - start)
-
-    _once(programs, look)
-    both = time.perf_counter() - start
-    pending.wait()
-    return both, ended[0] if ended else time.perf_counter() - start
+    a = torch.ones(64, 64)
+    total = computing = waiting = calling = working = 0.0
+    rounds = 0
+    results: deque[torch.Tensor] = deque(maxlen=10)
+    until = time.perf_counter() + seconds
+    while not rounds or _slowest(until - time.perf_counter(), axis) > 0:
+        start, threads = time.perf_counter(), time.process_time() - time.thread_time()
+        for _ in range(5):
+            at = [time.thread_time()]
+            for _ in range(0 if beside else COMPUTED):
+                torch.mm(a, a)
+            at.append(time.thread_time())
+            pending = BEGIN[kind](given, axis)
+            at.append(time.thread_time())
+            begun = time.perf_counter()
+            while beside and not all([work.is_completed() for work in pending.works]):
+                torch.mm(a, a)
+            for work in pending.works:
+                work.wait()
+            waiting += time.perf_counter() - begun
+            at.append(time.thread_time())
+            pending.works = ()
+            results.append(pending.wait())
+            at.append(time.thread_time())
+            computing += at[1] - at[0]
+            calling += at[2] - at[1] + at[4] - at[3]
+            rounds += 1
+        total += time.perf_counter() - start
+        working += time.process_time() - time.thread_time() - threads
+    return _Means(*[_mean(t / rounds, axis) for t in (total, computing, waiting, calling, working)])
 
 
-def measure_operations(programs: Sequence[Trace], rounds: int = 9) -> dict[int, float]:
-    """Return the seconds of each call of programs that computes, by its identity, as it runs in this process alone.
+COMPUTED = 100
+"""Products before each collective: about a millisecond, as between those of a program."""
 
-    Collectives are not made: what is waited for is made up, as inputs are.
+
+def measure_operations(programs: Sequence[Trace], rounds: int = 9, *, communicates: bool = False) -> dict[int, float]:
+    """Return the seconds of each call of programs that computes, by its identity: for so long it needs a core.
+
+    What other processes do meanwhile takes turns on the cores, and does not count; it counts where it makes memory and
+    caches slower.
 
     Args:
-        programs: that run one after the other; what one returns, the next ones find under the same names.
-        rounds: how often, after one that is not counted; the median is taken.
+        programs: that run one after the other; what one returns, the next ones find under the same names. Inputs are
+            made up.
+        rounds: how often, after one that is not counted; the mean is taken, as for collectives.
+        communicates: whether collectives are made, by all processes; what is waited for is made up otherwise.
     """
     bounds = [bound for trace in programs for bound in trace.bound_symbols]
     with torch.no_grad():
-        found = [_once(programs) for _ in range(rounds + 1)][1:]
-    return {id(bound): statistics.median([times[i] for times in found]) for i, bound in enumerate(bounds)}
+        found = [_once(programs, communicates) for _ in range(rounds + 1)][1:]
+    return {id(bound): statistics.mean([times[i] for times in found]) for i, bound in enumerate(bounds)}
 
 
-def _once(programs: Sequence[Trace], between: Callable[[], None] = lambda: None) -> list[float]:
+def _once(programs: Sequence[Trace], communicates: bool) -> list[float]:
     found: list[float] = []
     returned: dict[str, Any] = {}
     for trace in programs:
         values = {p.name: returned.get(p.name, _made_up(p)) for p in trace.inputs}
         for bound in trace.bound_symbols:
-            found.append(_seconds(bound, values, returned))
-            between()
+            if bound.symbol is delete:
+                for proxy in bound.args:
+                    values.pop(proxy.name, None)
+                found.append(0.0)
+            elif does(bound, *BEGINS, Does.WAIT):
+                _run(bound, values, {}, communicates)
+                found.append(0.0)
+            else:
+                found.append(_run(bound, values, returned, True))
         returned |= {p.name: values[p.name] for p in trace.outputs if p.name in values}
     return found
 
 
-def _seconds(bound: BoundSymbol, values: dict[str, Any], returned: Mapping[str, Any]) -> float:
-    """Run a call if it computes, let its results be known, and return how long it took."""
+def _run(bound: BoundSymbol, values: dict[str, Any], returned: Mapping[str, Any], runs: bool) -> float:
+    """Run a call, or make its results up; let these be known, and return for how long this thread had a core."""
     function = bound.symbol.implementation
-    if bound.symbol is delete:
-        for proxy in bound.args:
-            values.pop(proxy.name, None)
-        return 0.0
-    if does(bound, *BEGINS, Does.WAIT):
-        values.update({p.name: _made_up(p) for p in bound.outputs})
-        return 0.0
-    if function is None or any([values.get(p.name) is None for p in bound.inputs]):
+    if not runs or function is None or any([values.get(p.name) is None for p in bound.inputs]):
         values.update({p.name: returned.get(p.name, _made_up(p)) for p in bound.outputs})
         return 0.0
     args, kwargs = substitute((bound.args, bound.kwargs), values)
-    start = time.perf_counter()
+    start = time.thread_time()
     output = function(*args, **kwargs)
-    took = time.perf_counter() - start
+    took = time.thread_time() - start
     pair_outputs(bound.output, output, values)
     return took
 
@@ -236,13 +263,6 @@ def sizes_in(traces: Sequence[Trace]) -> dict[str, set[float]]:
     return sizes
 
 
-def _timed(work: Callable[[], Any], axis: Axis) -> float:
-    dist.barrier(axis.process_group)
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def _slowest(seconds: float, axis: Axis) -> float:
     """Return the largest of all processes' numbers, which all then go on with."""
     told = torch.tensor([seconds], dtype=torch.float64)
@@ -250,4 +270,11 @@ def _slowest(seconds: float, axis: Axis) -> float:
     return float(told)
 
 
-__all__ = ["Measured", "MeasuredNetwork", "measure_both", "measure_network", "measure_operations", "sizes_in"]
+def _mean(seconds: float, axis: Axis) -> float:
+    """Return the mean of all processes' numbers, which all then go on with."""
+    told = torch.tensor([seconds / axis.size], dtype=torch.float64)
+    dist.all_reduce(told, group=axis.process_group)
+    return float(told)
+
+
+__all__ = ["Measured", "MeasuredNetwork", "measure_network", "measure_operations", "sizes_in"]

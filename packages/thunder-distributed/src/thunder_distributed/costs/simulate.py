@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,6 +105,9 @@ class Communicates(Protocol):
     def calling(self, kind: str, size: float, processes: int) -> float:
         """Return the seconds for which it keeps the thread that waits for it."""
 
+    def beside(self, kind: str, size: float, processes: int) -> tuple[float, float]:
+        """Return the seconds of one while all processes compute, and how many cores it keeps busy meanwhile."""
+
 
 def simulate(
     programs: Trace | Sequence[Trace],
@@ -146,43 +150,78 @@ def simulate(
 
 @dataclass
 class _Sent:
-    """A collective that has begun, whose end comes later the more is computed meanwhile."""
+    """A collective that has begun: how much of it is left, and how long all of it takes, alone and beside computing."""
 
     name: str
     what: str
-    start: float
-    end: float
     bytes: float
+    alone: float
+    beside: float
+    busy: float
+    start: float | None = None
+    left: float = 1.0
+    end: float = 0.0
 
     def event(self) -> Event:
-        return Event(self.name, self.what, "communicate", self.start, self.end, self.bytes)
+        return Event(self.name, self.what, "communicate", self.start or 0.0, self.end, self.bytes)
 
 
-class _Stream:
-    """Collectives, one behind the other."""
+class _Clock:
+    """The time, as a process computes and waits. Collectives go on meanwhile, one behind the other.
 
-    def __init__(self) -> None:
-        self.sent: list[_Sent] = []
-        self.free = 0.0
+    Args:
+        machine: what the process runs on.
+    """
 
-    def begin(self, name: str, what: str, now: float, seconds: float, size: float) -> None:
-        start = max(now, self.free)
-        self.free = start + seconds
-        self.sent.append(_Sent(name, what, start, self.free, size))
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.now = 0.0
+        self.queue: deque[_Sent] = deque()
+        self.ended: list[_Sent] = []
 
-    def postpone(self, now: float, seconds: float) -> None:
-        """Let what is under way, and what comes behind it, end later."""
-        for one in reversed(self.sent):
-            if one.end <= now:
-                break
-            one.end += seconds
-            if one.start > now:
-                one.start += seconds
-        self.free += seconds
+    def compute(self, seconds: float) -> None:
+        """Compute for as long as that takes beside what is communicated.
 
-    def ends(self, name: str) -> float:
-        """Return when one has ended; at once where it is not known."""
-        return next((one.end for one in reversed(self.sent) if one.name == name), 0.0)
+        Args:
+            seconds: that it takes alone, with a core of its own.
+        """
+        while self.queue and seconds > 0:
+            head = self._head()
+            pace = self.machine.pace(head.busy)
+            took = min(head.left * head.beside, seconds / pace)
+            seconds -= took * pace
+            self._pass(took, head, head.beside)
+        self.now += max(seconds, 0.0) / self.machine.pace()
+
+    def wait(self, name: str) -> None:
+        """Do nothing until a collective has ended; one that is not under way has."""
+        while any([one.name == name for one in self.queue]):
+            head = self._head()
+            self._pass(head.left * head.alone, head, head.alone)
+
+    def wait_until(self, moment: float) -> None:
+        """Do nothing until a moment, if that is to come."""
+        while self.queue and self.now < moment:
+            head = self._head()
+            self._pass(min(head.left * head.alone, moment - self.now), head, head.alone)
+        self.now = max(self.now, moment)
+
+    def wait_for_all(self) -> None:
+        """Do nothing until nothing is under way."""
+        while self.queue:
+            self.wait(self.queue[-1].name)
+
+    def _head(self) -> _Sent:
+        head = self.queue[0]
+        head.start = self.now if head.start is None else head.start
+        return head
+
+    def _pass(self, seconds: float, head: _Sent, whole: float) -> None:
+        self.now += seconds
+        head.left = head.left - seconds / whole if seconds < head.left * whole else 0.0
+        if not head.left:
+            head.end = self.now
+            self.ended.append(self.queue.popleft())
 
 
 def _timeline(
@@ -192,41 +231,43 @@ def _timeline(
     cost: Callable[[BoundSymbol], float],
     held: Sequence[Proxy],
 ) -> Timeline:
-    now = copied = 0.0
-    stream = _Stream()
+    clock = _Clock(machine)
+    copied = 0.0
     copies: dict[str, float] = {}
     calling: dict[str, float] = {}
     events: list[Event] = []
+
+    def compute(name: str, what: str, seconds: float) -> None:
+        start = clock.now
+        clock.compute(seconds)
+        events.append(Event(name, what, "compute", start, clock.now))
+
     for bound in trace.bound_symbols:
         if does(bound, *BEGINS):
             size, kind = _communicated(bound), _kind(bound)
             processes = axis.size if (axis := axis_in(bound)) is not None else 1
-            took = network.seconds(kind, size, processes)
-            stream.begin(bound.output.name, kind, now, took, size)
-            calling[bound.output.name] = network.calling(kind, size, processes)
+            beside, busy = network.beside(kind, size, processes)
+            name, alone = bound.output.name, network.seconds(kind, size, processes)
+            clock.queue.append(_Sent(name, kind, size, alone, beside, busy))
+            calling[name] = network.calling(kind, size, processes)
         elif does(bound, Does.COPY):
-            start = max(now, copied)
+            start = max(clock.now, copied)
             copied = copies[bound.output.name] = start + _bytes(bound.output) / machine.host
             events.append(Event(bound.output.name, bound.symbol.name, "copy", start, copied, _bytes(bound.output)))
         elif does(bound, Does.WAIT):
-            begun = bound.args[0].name
-            until = copies.get(begun, stream.ends(begun))
-            if until > now:
-                events.append(Event(begun, "wait", "wait", now, until))
-                now = until
+            begun, start = bound.args[0].name, clock.now
+            clock.wait(begun)
+            clock.wait_until(copies.get(begun, 0.0))
+            if clock.now > start:
+                events.append(Event(begun, "wait", "wait", start, clock.now))
             if took := calling.get(begun, 0.0):
-                events.append(Event(begun, "wait", "compute", now, now + took))
-                now += took
+                compute(begun, "wait", took)
         elif took := cost(bound):
-            overlapped = max(0.0, min(stream.free, now + took) - now)
-            took += overlapped * (machine.slowdown - 1)
-            stream.postpone(now, overlapped * (machine.delay - 1))
-            name = bound.outputs[0].name if bound.outputs else ""
-            events.append(Event(name, bound.symbol.name, "compute", now, now + took))
-            now += took
-    events += [one.event() for one in stream.sent]
+            compute(bound.outputs[0].name if bound.outputs else "", bound.symbol.name, took)
+    clock.wait_for_all()
+    events += [one.event() for one in clock.ended]
     peak = peak_bytes(trace, held)
-    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, stream.free, copied), peak)
+    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(clock.now, copied), peak)
 
 
 def _kind(bound: BoundSymbol) -> str:
