@@ -69,9 +69,10 @@ def _able(executor: Executor) -> str:
 
 def tests(machine: Machine) -> Iterator[Check]:
     """Tests of packages, each package's in a process of its own."""
-    for folder in sorted((ROOT / "packages").iterdir()):
+    folders = [(folder, "tests/test_*.py") for folder in sorted((ROOT / "packages").iterdir())]
+    for folder, names in [*folders, (ROOT / "integration-tests", "test_*.py")]:
         whole = folder.name.removeprefix("thunder-executors-") in WHOLE
-        files = [f for f in sorted(folder.glob("tests/test_*.py")) if whole or "mark.gpu" in f.read_text()]
+        files = [f for f in sorted(folder.glob(names)) if whole or "mark.gpu" in f.read_text()]
         if files:
             chosen = [] if whole and not machine.rehearsed else ["-m", "gpu"]
             yield Check(folder.name, partial(_tested, [str(f) for f in files], chosen), limit=240.0)
@@ -81,6 +82,8 @@ def _tested(files: list[str], chosen: list[str]) -> str:
     if importlib.util.find_spec("pytest") is None:
         raise NotHere("pytest is not installed")
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--maxfail=20", "-rf", *chosen]
+    if importlib.util.find_spec("xdist") is not None:
+        words += ["-n", "4"]
     done = subprocess.run([*words, *files], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
     print(done.stdout[-8000:], done.stderr[-2000:], flush=True)
     found = re.findall(r"^=*\s*(\d+ \w+.*?in .*?)\s*=*$", done.stdout, re.M)

@@ -1,7 +1,13 @@
-"""The report of `tools/gpu.py` as a page of HTML."""
+"""The report of `tools/gpu.py` as a page of HTML, and what it says in short as one of Markdown.
+
+python tools/gpu_report.py .hatch/reports/gpu/report.json > docs/gpu.md
+"""
 
 import html
+import json
+import sys
 from collections import Counter
+from pathlib import Path
 
 STYLE = (
     "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 8px}"
@@ -42,3 +48,61 @@ def table(rows: list[dict[str, object]]) -> str:
         cells = "".join(f"<td>{html.escape(str(row.get(n, '')))}</td>" for n in names)
         lines.append(f'<tr class="{html.escape(str(row.get("outcome", "")))}">{cells}</tr>')
     return "".join([*lines, "</table>"])
+
+
+INTRODUCTION = """# On a GPU
+
+What held on a machine with a GPU, written by `python tools/gpu_report.py` from the report that
+`python3 tools/dev.py gpu` leaves in `.hatch/reports/gpu`; `python3 tools/dev.py gpu --help` tells what the parts are.
+Times are of one run, beside nothing else; checks of the other parts ran beside each other.
+"""
+
+
+def summary(parts: list[dict[str, object]]) -> str:
+    """Return a page of Markdown: what was installed, how many checks held, which did not, and the times."""
+    rows_of = {str(part["part"]): part["rows"] for part in parts}
+    lines = [INTRODUCTION, "## The machine", "", "| | |", "|---|---|"]
+    lines += [f"| {row['check']} | {row['found']} |" for row in _rows(rows_of.get("installed"))]
+    lines += ["", "## What held", "", "| part | checks | held | not installed | did not hold | not reached |"]
+    lines.append("|---|---|---|---|---|---|")
+    others: list[str] = []
+    for name, found in rows_of.items():
+        if name in ("needed", "installed"):
+            continue
+        rows = _rows(found)
+        counts = Counter(str(row.get("outcome")) for row in rows)
+        bad = [row for row in rows if row.get("outcome") in ("wrong", "error", "crashed")]
+        cells = (len(rows), counts["held"], counts["not here"], len(bad), counts["no time"])
+        lines.append(f"| {name} | " + " | ".join(map(str, cells)) + " |")
+        others += [f"| {name} | {row['check']} | {_short(row['found'])} |" for row in bad]
+    if others:
+        lines += ["", "What did not:", "", "| part | check | found |", "|---|---|---|", *others]
+    return "\n".join([*lines, *_times(_rows(rows_of.get("bench")))]) + "\n"
+
+
+def _times(rows: list[dict[str, object]]) -> list[str]:
+    """Return the table of times: a row for each model, a column for each way of running it."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        model, _, way = str(row["check"]).partition(": ")
+        if row.get("outcome") == "held":
+            found.setdefault(way, {})[model] = str(row["found"]).split(", ")[0]
+    models = list(dict.fromkeys(model for each in found.values() for model in each))
+    if not models:
+        return []
+    lines = ["", "## Times", "", "Forward and backward in bfloat16, the median step; and the time of a token.", ""]
+    lines += ["| | " + " | ".join(models) + " |", "|---" * (len(models) + 1) + "|"]
+    return lines + [f"| {way} | " + " | ".join(each.get(m, "") for m in models) + " |" for way, each in found.items()]
+
+
+def _rows(found: object) -> list[dict[str, object]]:
+    return found if isinstance(found, list) else []
+
+
+def _short(text: object) -> str:
+    """Return the first line of a text, as a cell of a table."""
+    return str(text).strip().partition("\n")[0][:160].replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(summary(json.loads(Path(sys.argv[1]).read_text())["parts"]))

@@ -106,8 +106,9 @@ def test_what_an_outside_list_holds_is_seen_by_old_constructors():
         lambda x: torch.fake_quantize_per_channel_affine(
             x, torch.ones(3), torch.zeros(3), axis=0, quant_min=0, quant_max=9
         ),
+        lambda x: torch.segment_reduce(x, "sum", lengths=torch.tensor([1, 2]), axis=0),
     ],
-    ids=["mean", "mean of torch", "softmax", "sum and logsumexp", "an axis of its own"],
+    ids=["mean", "mean of torch", "softmax", "sum and logsumexp", "an axis of its own", "an axis by name alone"],
 )
 def test_numpys_names_of_arguments_have_gradients(function):
     x = torch.randn(3, 4, requires_grad=True)

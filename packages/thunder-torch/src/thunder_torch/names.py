@@ -199,8 +199,8 @@ def in_own_names(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """
     if OF_NUMPY.keys().isdisjoint(kwargs) or not isinstance(function, (BuiltinFunctionType, MethodDescriptorType)):
         return kwargs
-    own = {name for arguments in _argument_names(function) for names in arguments for name in names}
-    return {k if k in own else OF_NUMPY.get(k, k): v for k, v in kwargs.items()}
+    own = {a.name for schema in schemas_of(function) for a in schema.arguments}
+    return {OF_NUMPY[k] if k not in own and OF_NUMPY.get(k) in own else k: v for k, v in kwargs.items()}
 
 
 def _holds_tensors(value: Any) -> bool:
