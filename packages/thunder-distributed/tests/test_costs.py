@@ -235,4 +235,5 @@ def test_beside_computing_a_collective_takes_longer_and_keeps_cores_busy():
 
 
 def test_of_sizes_that_are_almost_the_same_one_is_measured():
-    assert _apart([1.0e6, 1.05e6, 1.06e6, 5e5]) == [1024.0, 5e5, 1.06e6, 2.12e6]
+    assert _apart([1.0e6, 1.05e6, 1.06e6, 5e5]) == [1024.0, 5e5, 1.06e6]
+    assert _apart([64.0]) == [64.0, 1024.0, 2048.0]

@@ -88,7 +88,7 @@ def predicted(steps: Steps, axis: Axis, device: Machine, seconds: float) -> Time
 
 
 def measured(
-    ways: Sequence[str], sizes: dict[str, Any], rounds: int, axis: Axis, seconds: float = 0.5
+    ways: Sequence[str], sizes: dict[str, Any], rounds: int, axis: Axis, seconds: float = 0.7
 ) -> list[dict[str, Any]]:
     """Return, for each way, seconds of a step as it is and as it is simulated.
 
@@ -139,7 +139,7 @@ def main() -> int:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--set", nargs="+", type=setting, default=[("layers", 8), ("width", 256), ("heads", 8)])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=0.5, help="for which each collective is measured")
+    parser.add_argument("--seconds", type=float, default=0.7, help="for which each collective is measured")
     parser.add_argument("--json", type=Path, help="where rows are written, too")
     options = parser.parse_args()
     dist.init_process_group("gloo")

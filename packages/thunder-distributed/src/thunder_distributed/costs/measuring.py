@@ -7,7 +7,7 @@ import statistics
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +39,9 @@ class Measured:
 
     Args:
         size: bytes of the whole.
-        seconds: until it has ended, once it has begun, while nothing is computed.
+        seconds: until it has ended, once a process has computed and begun it, and waits.
         calling: for how long it keeps the thread that begins and ends it, copying and adding up.
-        beside: as ``seconds``, while all processes compute.
+        beside: until it has ended, while all processes compute.
         working: for how long other threads of the process need a core for it, while all processes compute.
     """
 
@@ -103,7 +103,7 @@ class MeasuredNetwork:
 
 
 def measure_network(
-    axis: Axis, sizes: Mapping[str, Sequence[float]], cores: float = 1.0, seconds: float = 0.5
+    axis: Axis, sizes: Mapping[str, Sequence[float]], cores: float = 1.0, seconds: float = 0.7
 ) -> MeasuredNetwork:
     """Measure collectives, behind what all processes compute and beside it; all call it.
 
@@ -131,10 +131,10 @@ def measure_network(
     return MeasuredNetwork(tables)
 
 
-def _apart(sizes: Iterable[float]) -> list[float]:
-    """Return sizes in order, a small one first, and the largest, but none that is almost as large as another."""
+def _apart(sizes: Sequence[float]) -> list[float]:
+    """Return two sizes at least, in order, a small one and the largest, but none that is almost as large as another."""
     kept: list[float] = []
-    for size in sorted({1024.0, *sizes, 2.0 * max(sizes)}, reverse=True):
+    for size in sorted({1024.0, 2048.0, *sizes} if max(sizes) < 2048.0 else {1024.0, *sizes}, reverse=True):
         if not kept or size < 0.9 * kept[-1]:
             kept.append(size)
     return kept[::-1]
