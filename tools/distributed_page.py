@@ -65,6 +65,34 @@ def measured(steps: int) -> str:
     return "\n".join(lines)
 
 
+LITGPT = ("config=pythia-14m", "layers=8", "batch=2", "length=64")
+
+
+def litgpt(steps: int) -> str:
+    """Return the table of a model of litgpt on four processes; litgpt has to be installed."""
+    lines = [
+        "| | forward and backward, ms | beside PyTorch's | most that tensors of a process take, MB |",
+        "|---|---|---|---|",
+    ]
+    for modes in (("torch-ddp", "torch-ddp-of-thunder", "ddp"), ("torch-fully-shard", "fsdp")):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "found.json"
+            command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
+            command += ["-m", "thunder_benchmarks.targets", "litgpt", "--mode", "training", "--json", str(file)]
+            command += ["--compilers", *modes, "--set", *LITGPT]
+            subprocess.run(command, check=True, timeout=1200, capture_output=True)
+            rows = json.loads(file.read_text(encoding="utf-8"))["measured"]
+        theirs = rows[0]["microseconds"]
+        for row in rows:
+            if row["why_not"]:
+                raise RuntimeError(f"{row['compiler']}: {row['why_not']}")
+            lines.append(
+                f"| {NAMES[row['compiler']]} | {row['microseconds'] / 1e3:.0f} | {row['microseconds'] / theirs:.2f} | "
+                f"{row['peak_bytes'] / 1e6:.0f} |"
+            )
+    return "\n".join(lines)
+
+
 def configurations(steps: int) -> str:
     """Return the table of ways of training that are compared with one process."""
     with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +140,7 @@ def validated(steps: int) -> str:
 
 
 PARTS = {
-    "measured": measured, "configurations": configurations, "faults": faults, "validated": validated,
+    "measured": measured, "litgpt": litgpt, "configurations": configurations, "faults": faults, "validated": validated,
     "simulated": simulated, "timelines": timelines, "products": products,
 }  # fmt: skip
 
