@@ -254,6 +254,25 @@ def test_a_region_computes_itself_what_costs_less_than_reading_it(price, outputs
     np.testing.assert_allclose(fused.python_callable()(x), np.tanh(np.sin(np.exp(x))) * np.exp(x))
 
 
+def test_what_a_region_computes_itself_it_computes_from_the_start():
+    def program(x):
+        a = prims.exp(x)
+        b = prims.neg(a)  # stands in the second region, and is computed again in the third
+        c = prims.mul(prims.tanh(prims.sin(a)), b)
+        return prims.mul(prims.tanh(c), b)
+
+    ex = fuser(*ELEMENTWISE, kind=Repeater)
+    trace = execution_traces(trace_of(program, Tensor((64,), "float64")), [ex, numpy_executor])[-1]
+    found = [b for b in trace.bound_symbols if b.symbol.executor is ex]
+
+    assert [len(b.outputs) for b in found] == [1, 1, 1]
+    assert all(["x" in {p.name for p in b.inputs} for b in found])
+    x = np.linspace(-1, 1, 64)
+    np.testing.assert_allclose(
+        trace.python_callable()(x), -np.exp(x) * np.tanh(-np.tanh(np.sin(np.exp(x))) * np.exp(x))
+    )
+
+
 def test_what_is_in_memory_anyway_is_not_computed_again():
     def program(x):
         a = prims.exp(x)

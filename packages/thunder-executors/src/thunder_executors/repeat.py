@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -58,14 +59,27 @@ class _Repeating:
                 elif (made := self.made_at.get(proxy.name)) is not None and group[made] != group[position]:
                     readers.setdefault(proxy.name, set()).add(group[position])
         of_region = {root: {p.name for i in m for p in bounds[i].inputs} for root, m in self.found.members.items()}
-        for name, regions in readers.items():
+        pending = [(-self.made_at[name], name) for name in readers]
+        heapq.heapify(pending)  # from the last one to the first: what is repeated reads what is made before it
+        while pending:
+            _, name = heapq.heappop(pending)
             made = self.made_at[name]
             if not marked[made] or name in self.kept:
                 continue
-            chain = self.chain(made)
-            if chain is not None and all([self.pays(name, chain, of_region[region]) for region in regions]):
-                for region in regions:
-                    self.chains.setdefault(region, set()).update(chain)
+            chain, regions = self.chain(made), readers[name]
+            if chain is None or not all([self.pays(name, chain, of_region[region]) for region in regions]):
+                continue
+            for region in regions:
+                self.chains.setdefault(region, set()).update(chain)
+            for read in self.read_of_others(chain, group[made]):
+                if read not in readers:
+                    heapq.heappush(pending, (-self.made_at[read], read))
+                readers.setdefault(read, set()).update([r for r in regions if r != group[self.made_at[read]]])
+
+    def read_of_others(self, chain: set[int], region: int) -> set[str]:
+        """Return what a chain of calls of a region reads of other calls outside of the region."""
+        read = {p.name for position in chain for p in self.trace.bound_symbols[position].inputs}
+        return {name for name in read if name in self.made_at and self.found.group[self.made_at[name]] != region}
 
     def chain(self, last: int) -> set[int] | None:
         """Return the calls that compute what a call does from what is in memory; ``None`` if some run only once."""
