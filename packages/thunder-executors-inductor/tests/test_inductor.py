@@ -66,6 +66,24 @@ def test_equal_regions_of_a_program_are_compiled_once_and_compute_what_eager_doe
     assert first.symbol.implementation.compilations == 1
 
 
+def test_regions_with_the_same_calls_in_another_order_share_a_kernel():
+    def first(x, y):
+        a, b = x.exp(), y.sin()
+        return a * b
+
+    def second(x, y):
+        b, a = y.sin(), x.exp()
+        return a * b
+
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    kernels = []
+    for program in (first, second):
+        trace = transform_for_execution(traced(program, Tensor((4, 4)), Tensor((4, 4))), PRIORITY)
+        kernels += [region.symbol.implementation for region in regions(trace, inductor)]
+        assert_close(trace.python_callable()(x, y), x.exp() * y.sin())
+    assert kernels[0] is kernels[1] and kernels[0].compilations == 1
+
+
 def test_other_strides_are_compiled_for_and_not_taken_for_the_first():
     run = to_callable(traced(lambda x: (x * 3).exp() + x, Tensor((4, 4))), PRIORITY)
     x = torch.randn(4, 4)

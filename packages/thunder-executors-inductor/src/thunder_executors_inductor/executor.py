@@ -10,7 +10,7 @@ import torch
 from thunder_executors import Declined, FusionExecutor, Implementation, Region
 from thunder_executors_inductor.availability import missing
 from thunder_executors_inductor.eligible import computes, eligible
-from thunder_executors_inductor.kernels import Kernels
+from thunder_executors_inductor.kernels import Kernels, ordered
 from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
 from thunder_ir import BoundSymbol, OpTags, Trace
@@ -114,6 +114,7 @@ class InductorExecutor(FusionExecutor):
             return None
         if self.wants is not None and not self.wants(region):
             return None
+        region = ordered(region)
         return self.fused(region, name, self.kernels.of(region))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from thunder_executors import Region
-from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, Trace, substitute
+from thunder_ir import BoundSymbol, IntegerProxy, NumberProxy, Proxy, TensorProxy, Trace, substitute
 from thunder_ir.passes.renaming import renamed
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
@@ -131,6 +131,26 @@ class Kernels:
             return self._kernels[key]
 
 
+def ordered(region: Region) -> Region:
+    """Return a region with calls and inputs in the order in which its outputs need them.
+
+    So regions of two layers are equal if one has the same calls in another order: what all layers read, such as the
+    cosines of a rotary embedding, comes to them in one order in the first layer and in another one in the rest.
+    """
+    maker = {p.name: bound for bound in region.bound_symbols for p in bound.outputs}
+    bounds: dict[int, BoundSymbol] = {}
+    pending = [maker[p.name] for p in reversed(region.outputs)]
+    while pending:
+        bound = pending[-1]
+        before = [b for p in bound.inputs if (b := maker.get(p.name)) is not None and id(b) not in bounds]
+        if before:
+            pending += reversed(before)
+            continue
+        bounds.setdefault(id(pending.pop()), bound)
+    read = {p.name: p for bound in bounds.values() for p in bound.inputs if p.name not in maker}
+    return Region(tuple(bounds.values()), tuple(read.values()), region.outputs)
+
+
 def canonical(region: Region) -> tuple[Trace, Sizes]:
     """Return a region as a program whose names depend on nothing but what it computes, and where its sizes are read."""
     names: dict[str, Proxy] = {}
@@ -157,4 +177,4 @@ def canonical(region: Region) -> tuple[Trace, Sizes]:
     return Trace("region", inputs, bounds, tuple([names[p.name] for p in region.outputs])), tuple(sizes.values())
 
 
-__all__ = ["Kernel", "Kernels", "canonical"]
+__all__ = ["Kernel", "Kernels", "canonical", "ordered"]
