@@ -50,7 +50,6 @@ MISSING = fill(
         "torch._higher_order_ops.scan.scan_op",
         "torch._higher_order_ops.while_loop.while_loop_op",
         "torch._tensor_classes",
-        "torch._tensor_str.PRINT_OPTS",
         "torch._vmap_internals",
         "torch.autograd.forward_ad._current_level",
         "torch.nn.Module._call_impl",
