@@ -263,11 +263,14 @@ class FusionDefinition:
         for check, value in zip(self.inputs, inputs, strict=True):
             check(value)
         memo = {"inputs": inputs}
-        return [dense(out.of(memo)) for out in self.outputs]
+        return [dense(out.of(memo), inputs) for out in self.outputs]
 
 
-def dense(a):
-    """Outputs are dense; without an order asked for, the last dimension is the fastest."""
+def dense(a, inputs):
+    """Outputs are dense, the last dimension the fastest if no order is asked for; views stay views, and expanded."""
+    memory = [t.untyped_storage().data_ptr() for t in inputs if isinstance(t, torch.Tensor)]
+    if a.untyped_storage().data_ptr() in memory or 0 in a.stride():
+        return a
     strides = sorted((s, n) for n, s in zip(a.shape, a.stride(), strict=True) if n > 1)
     packed = all(s == math.prod(n for _, n in strides[:i]) for i, (s, _) in enumerate(strides))
     return a.clone() if packed and all(s for s, _ in strides) else a.contiguous()

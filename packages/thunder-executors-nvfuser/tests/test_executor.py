@@ -362,6 +362,38 @@ def test_importing_it_imports_no_library():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_results_have_memory_of_their_own(library):
+    def function(x, y):
+        z = x * 2
+        return (
+            z.sum().expand(3, 4).clone(),
+            y[::1].clone(),
+            (y + 0).t().clone(),
+            z.exp().sum(0, keepdim=True).expand(3, 4) * 1,
+        )
+
+    x, y = torch.randn(3, 4), torch.randn(4, 3)
+    run = compiled(function, nv_enable_shape_only_fusion=True)
+    for _ in range(2):
+        found, expected = run(x, y), function(x, y)
+        assert_close(found, expected)
+        assert [t.stride() for t in found] == [t.stride() for t in expected]
+        for t in found:
+            t.fill_(7.0)
+        assert not (y == 7).any()
+
+
+@pytest.mark.parametrize("library", ["stand-in"], indirect=True)
+def test_results_of_another_shape_are_pytorchs(library, monkeypatch):
+    run = compiled(lambda x: (x * 2).exp() + 1)
+    x = torch.randn(4)
+    execute = fusions.Defined.execute
+    monkeypatch.setattr(fusions.Defined, "execute", lambda *given: [t[:2] for t in execute(*given)])
+    with pytest.warns(RuntimeWarning, match="its results are of another shape"):
+        assert_close(run(x), (x * 2).exp() + 1)
+    assert_close(run(x), (x * 2).exp() + 1)
+
+
 @pytest.mark.parametrize("library", ["stand-in"], indirect=True)
 @pytest.mark.parametrize("where", ["definition", "execution"])
 def test_what_nvfuser_refuses_is_run_by_pytorch_and_said_once(where, library, monkeypatch):
@@ -381,14 +413,22 @@ def test_what_nvfuser_refuses_is_run_by_pytorch_and_said_once(where, library, mo
 
 
 @pytest.mark.parametrize("library", ["stand-in"], indirect=True)
-def test_errors_of_others_are_raised(library, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("INTERNAL ASSERT FAILED at /x/Fuser/csrc/y.cpp:3, CUDA error: CUDA_ERROR_LAUNCH_FAILED"),
+    ],
+    ids=["memory", "device"],
+)
+def test_errors_of_others_are_raised(error, library, monkeypatch):
     run = compiled(lambda x: (x * 2).exp() + 1)
 
     def fails(*args, **kwargs):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     monkeypatch.setattr(fusions.Defined, "execute", fails)
-    with pytest.raises(torch.OutOfMemoryError):
+    with pytest.raises(type(error), match=str(error)):
         run(torch.randn(4))
 
 

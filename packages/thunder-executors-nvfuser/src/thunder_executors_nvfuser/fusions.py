@@ -21,6 +21,8 @@ from thunder_torch.fake_modes import fake_outputs
 PLAIN = Settings()
 OF_NVFUSER = "Fuser/csrc/"
 """Where nvFuser's own errors say that they were raised: not those of what it calls, such as the allocator."""
+BROKEN = ("LAUNCH_FAILED", "ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "ILLEGAL_INSTRUCTION", "CUDA_ERROR_ASSERT")
+"""What CUDA says of a device that has failed, in whatever kernel: PyTorch could run nothing there, either."""
 REFUSED = (
     "nvFuser cannot run {name}, so PyTorch runs it: {why} (a program that shows it: "
     "thunder_executors_nvfuser.get_nvfuser_repro)"
@@ -63,6 +65,32 @@ class Defined:
         with self.lock:
             found: Sequence[torch.Tensor] = self.fusion.execute(inputs, **options)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Shape, strides and dtype of an output, as PyTorch has them."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(slots=True, eq=False)
+class InLayout:
+    """What is known of calls whose inputs lie in memory in one way.
+
+    Args:
+        text: the definition.
+        examples: the inputs of the first one, without their data.
+        outputs: what PyTorch returns.
+        copied: the outputs that nvFuser returns otherwise, or in memory of an input; ``None`` before the first call.
+    """
+
+    text: str
+    examples: list[Example]
+    outputs: list[Wanted]
+    copied: list[int] | None = None
 
 
 class Library:
@@ -132,7 +160,7 @@ class Fusion:
         self.options = {name: values for name, values in given.items() if values}
         self.latest: Any = None
         self.__name__ = region.name
-        self._texts: dict[Any, tuple[str, list[Example]]] = {}
+        self._layouts: dict[Any, InLayout] = {}
         self._refused: set[str] = set()
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
@@ -140,9 +168,10 @@ class Fusion:
         if not self.fits(inputs):
             return tuple(self.eager(*inputs))
         key = tuple([(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs])
-        if key not in self._texts:
-            self._texts[key] = self.text_for(inputs), [_example(value) for value in inputs]
-        text, _ = self._texts[key]
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = self._layout(inputs)
+        text = layout.text
         if text in self._refused:
             return tuple(self.eager(*inputs))
         try:
@@ -150,18 +179,31 @@ class Fusion:
             self.latest = defined.fusion
             found = defined.execute(list(inputs), self.options)
         except RuntimeError as error:
-            if OF_NVFUSER not in str(error):
+            if OF_NVFUSER not in str(error) or any([word in str(error) for word in BROKEN]):
                 raise
-            self._refused.add(text)
-            warnings.warn(REFUSED.format(name=self.__name__, why=_first_sentence(error)), RuntimeWarning, stacklevel=2)
-            return tuple(self.eager(*inputs))
+            return self._refuse(text, _first_sentence(error), inputs)
         count = len(self.region.outputs)
         for flag in found[count:]:
             if flag.device.type == "cpu" and flag:
                 return tuple(self.eager(*inputs))  # which raises
             # an assertion of the device, as in PyTorch's own kernels that read at indices: nobody waits for it
             torch._assert_async(flag == 0)
-        return tuple(found[:count])
+        results = list(found[:count])
+        if layout.copied is None:
+            if [(tuple(t.shape), t.dtype) for t in results] != [(w.shape, w.dtype) for w in layout.outputs]:
+                return self._refuse(text, "its results are of another shape or dtype than PyTorch's", inputs)
+            layout.copied = _not_its_own(results, layout.outputs, inputs)
+        for i in layout.copied:
+            wanted, result = layout.outputs[i], results[i]
+            made = torch.empty_strided(wanted.shape, wanted.strides, dtype=wanted.dtype, device=result.device)
+            results[i] = made.copy_(result)
+        return tuple(results)
+
+    def _refuse(self, text: str, why: str, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Take in that a definition does not do; return the outputs by PyTorch."""
+        self._refused.add(text)
+        warnings.warn(REFUSED.format(name=self.__name__, why=why), RuntimeWarning, stacklevel=3)
+        return tuple(self.eager(*inputs))
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether nvFuser runs a call: open sizes of 1 would be broadcast there, and nothing is launched for 0."""
@@ -172,21 +214,23 @@ class Fusion:
                     return False
         return True
 
-    def text_for(self, inputs: Sequence[Any]) -> str:
-        """Return the definition for inputs that lie in memory like these."""
-        outputs = [Layout.of(t.shape, t.stride()) for t in fake_outputs(self.eager, inputs)]
+    def _layout(self, inputs: Sequence[Any]) -> InLayout:
+        """Return what is known of calls with inputs that lie in memory like these."""
+        outputs = fake_outputs(self.eager, inputs)
         layouts = [Layout.of(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs]
-        return write_definition(self.region, layouts, outputs)
+        text = write_definition(self.region, layouts, [Layout.of(t.shape, t.stride()) for t in outputs])
+        wanted = [Wanted(tuple(t.shape), tuple(t.stride()), t.dtype) for t in outputs]
+        return InLayout(text, [_example(value) for value in inputs], wanted)
 
     def sources(self) -> list[str]:
         """Return the definitions that calls made, in order."""
-        return list(dict.fromkeys([text for text, _ in self._texts.values()]))
+        return list(dict.fromkeys([layout.text for layout in self._layouts.values()]))
 
     def reproducers(self) -> list[str]:
         """Return, for each definition, a Python program that runs it with inputs like those of its first call."""
         found: dict[str, str] = {}
-        for text, examples in self._texts.values():
-            found.setdefault(text, _reproducer(self.region, text, examples, self.options))
+        for layout in self._layouts.values():
+            found.setdefault(layout.text, _reproducer(self.region, layout.text, layout.examples, self.options))
         return list(found.values())
 
     def save_reproducer(self, folder: Path) -> list[Path]:
@@ -197,6 +241,17 @@ class Fusion:
             made.append(folder / f"{self.__name__}_{number}.py")
             made[-1].write_text(program, encoding="utf-8")
         return made
+
+
+def _not_its_own(results: Sequence[torch.Tensor], outputs: Sequence[Wanted], inputs: Sequence[Any]) -> list[int]:
+    """Return which results are to be copied: nvFuser leaves elements that are the same as one, and views as views."""
+    memory = {t.untyped_storage().data_ptr() for t in inputs if isinstance(t, torch.Tensor)}
+    copied = []
+    for i, (result, wanted) in enumerate(zip(results, outputs, strict=True)):
+        if tuple(result.stride()) != wanted.strides or result.untyped_storage().data_ptr() in memory:
+            copied.append(i)
+        memory.add(result.untyped_storage().data_ptr())
+    return copied
 
 
 def _first_sentence(error: Exception) -> str:

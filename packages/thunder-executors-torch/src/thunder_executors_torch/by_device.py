@@ -1,7 +1,8 @@
 """Which executors are asked by default where there is a GPU: a table, with the measurement that each row follows.
 
-None of ours was measured on a GPU yet, so a row stands on what is published of the library that the executor calls. An
-executor takes part if its package and its library are installed; others take part where somebody names them.
+A row stands on what is published of the library that the executor calls, until it was measured here alone. An executor
+takes part if its package and its library are installed; others take part where somebody names them. So does nvFuser: in
+the steps of models in ``docs/gpu.md``, with it and cuDNN, three of four were slower than eager's.
 """
 
 from __future__ import annotations
@@ -26,10 +27,6 @@ class Row:
     follows: str
 
 
-PEER = (
-    "Lightning Thunder's README: pretraining of Llama 2 7B (LitGPT) on an H100 by nvFuser, torch.compile, cuDNN and "
-    "Transformer Engine together, 40% more tokens a second than eager (https://pypi.org/project/lightning-thunder/0.1.0)"
-)
 ON_CUDA = (
     Row(
         "cudnn",
@@ -37,7 +34,6 @@ ON_CUDA = (
         "PyTorch 2.5's release: attention by cuDNN on an H100, up to 75% faster than by FlashAttention 2 "
         "(https://pytorch.org/blog/pytorch2-5)",
     ),
-    Row("nvfuser", 90, PEER),
 )
 """In the order in which they are asked, before all others."""
 
@@ -47,7 +43,7 @@ def on_cuda() -> tuple[str, ...]:
 
     Example:
         >>> from thunder_executors_torch.by_device import on_cuda
-        >>> set(on_cuda()) <= {"cudnn", "nvfuser"}
+        >>> set(on_cuda()) <= {"cudnn"}
         True
     """
     if torch.version.hip is not None or not torch.cuda.is_available():
