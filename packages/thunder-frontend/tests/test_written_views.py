@@ -102,3 +102,17 @@ def test_gradients_go_through_writes_to_views_of_inputs(program, given):
         if expected != "raised":
             torch.testing.assert_close(found[:3], expected[:3])
             assert found[3:] == expected[3:]
+
+
+def test_parts_of_a_written_tensor_that_values_tell_are_views_of_it():
+    def function(x, at):
+        x = x * 2
+        x.add_(1)
+        return x, *torch.tensor_split(x, at, 1)
+
+    run = jit(function)
+    for indices in ([1, 3], [2, 2]):
+        x, at = torch.randn(3, 4), torch.tensor(indices)
+        found, expected = run(x, at), function(x, at)
+        torch.testing.assert_close(found, expected)
+        assert len({t.untyped_storage().data_ptr() for t in found}) == 1

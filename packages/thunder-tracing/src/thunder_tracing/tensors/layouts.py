@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_ir import TensorProxy
 from thunder_torch import viewed
@@ -16,8 +15,6 @@ from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.examples import Examples, outside_inference_mode
 from thunder_tracing.tensors.storage import View
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)
 
 
 class Layouts:
@@ -81,9 +78,7 @@ class Layouts:
         given, named = calls.values(args), calls.values(kwargs)
         try:
             made = self._examples.run(function, (base, *given[1:]), named)
-        except Exception as error:
-            if not isinstance(error, UNKNOWN) and not rests_on_unknown((given, named)):
-                raise  # else estimated sizes need not fit together
+        except Exception:  # what the call returns is known: it reads values there, or estimated sizes do not fit
             return [(v is not None, False) for v in viewed(function, given, named)]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]
