@@ -3,6 +3,7 @@
 python tools/gpu_report.py .hatch/reports/gpu/report.json > docs/gpu.md
 """
 
+import argparse
 import html
 import json
 import sys
@@ -58,10 +59,10 @@ Times are of one run, beside nothing else; checks of the other parts ran beside 
 """
 
 
-def summary(parts: list[dict[str, object]]) -> str:
+def summary(parts: list[dict[str, object]], note: str) -> str:
     """Return a page of Markdown: what was installed, how many checks held, which did not, and the times."""
     rows_of = {str(part["part"]): part["rows"] for part in parts}
-    lines = [INTRODUCTION, "## The machine", "", "| | |", "|---|---|"]
+    lines = [INTRODUCTION, *([note, ""] if note else []), "## The machine", "", "| | |", "|---|---|"]
     lines += [f"| {row['check']} | {row['found']} |" for row in _rows(rows_of.get("installed"))]
     lines += ["", "## What held", "", "| part | checks | held | not installed | did not hold | not reached |"]
     lines.append("|---|---|---|---|---|---|")
@@ -104,5 +105,14 @@ def _short(text: object) -> str:
     return str(text).strip().partition("\n")[0][:160].replace("|", "\\|").replace("<", "&lt;")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("reports", nargs="+", type=Path, help="of parts that several tell of, the last one counts")
+    parser.add_argument("--note", default="", help="what a reader should know of this run")
+    words = parser.parse_args()
+    parts = {part["part"]: part for path in words.reports for part in json.loads(path.read_text())["parts"]}
+    sys.stdout.write(summary(list(parts.values()), words.note))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(summary(json.loads(Path(sys.argv[1]).read_text())["parts"]))
+    main()

@@ -38,11 +38,27 @@ ON_A_GPU = pytest.param(
 )
 
 
-@pytest.fixture(params=["stand-in", ON_A_GPU])
+HERE = pytest.param(
+    "defined",
+    marks=pytest.mark.skipif(package.availability.NVFUSER.missing() is not None, reason="nvFuser is not installed"),
+)
+
+
+class Defining(fusions.Library):
+    """A stand-in that runs what nvFuser itself has defined, too: it needs no GPU for that."""
+
+    def _define(self, text):
+        real = import_module("nvfuser_direct")
+        with real.FusionDefinition() as fd:
+            exec(compile(text, "<thunder nvfuser>", "exec"), {"fd": fd, "DataType": real.DataType})
+        return super()._define(text)
+
+
+@pytest.fixture(params=["stand-in", HERE, ON_A_GPU])
 def library(request, monkeypatch):
     """The library: a stand-in on the CPU or, where there is one, itself on a GPU, which is the default device then."""
-    here = request.param == "stand-in"
-    made = fusions.Library(lambda: MODULE)
+    here = request.param != "device"
+    made = (Defining if request.param == "defined" else fusions.Library)(lambda: MODULE)
     if not here:
         monkeypatch.setattr(made, "_load", lambda: import_module("nvfuser_direct"))
     monkeypatch.setattr(fusions, "LIBRARY", made)
