@@ -14,6 +14,7 @@ from thunder_distributed import (
     Colwise,
     ExpertParallel,
     Rowwise,
+    checks,
     column_parallel,
     context_parallel,
     ddp,
@@ -167,6 +168,14 @@ def test_parameters_beside_each_other_in_memory_share_nothing(one_process, distr
     for i, layer in enumerate(model):
         layer.weight, layer.bias = nn.Parameter(memory[:, i::2]), None
     torch.testing.assert_close(distribute(model)(ROWS), expected)
+
+
+def test_parameters_one_after_the_other_in_a_buffer_are_not_compared_byte_by_byte(monkeypatch):
+    model, memory = layers(), torch.randn(64)
+    nn.utils.vector_to_parameters(memory[: sum(p.numel() for p in model.parameters())], model.parameters())
+    assert len({p.untyped_storage().data_ptr() for p in model.parameters()}) == 1
+    monkeypatch.setattr(checks, "_bytes_of", None)
+    checks.check_memory(model, dict(model.named_parameters()), "fsdp")
 
 
 class Experts(nn.Module):

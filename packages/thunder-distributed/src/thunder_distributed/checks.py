@@ -114,9 +114,18 @@ def check_memory(model: torch.nn.Module, cut: Container[str], kind: str) -> None
 
 def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors of one storage have an element in common."""
+    if max(_ends(a)[0], _ends(b)[0]) >= min(_ends(a)[1], _ends(b)[1]):
+        return False  # as of parameters that lie in one buffer one after the other
     seen = torch.zeros(a.untyped_storage().nbytes(), dtype=torch.bool)
     _bytes_of(a, seen).fill_(True)
     return bool(_bytes_of(b, seen).any())
+
+
+def _ends(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return at which byte of its storage a tensor begins, and the one after its last."""
+    first, size = tensor.storage_offset(), tensor.element_size()
+    last = first + sum([(n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True)])
+    return first * size, (last + 1) * size
 
 
 def _bytes_of(tensor: torch.Tensor, storage: torch.Tensor) -> torch.Tensor:
