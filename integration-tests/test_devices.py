@@ -21,8 +21,8 @@ def device(request):
     """The device that models and inputs are on; products of float32 are computed in float32 there."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
-    yield torch.device(request.param)
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield torch.device(request.param)
     torch.set_float32_matmul_precision(before)
 
 

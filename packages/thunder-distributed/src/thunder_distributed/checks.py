@@ -123,8 +123,8 @@ def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _ends(tensor: torch.Tensor) -> tuple[int, int]:
     """Return at which byte of its storage a tensor begins, and the one after its last."""
-    first, size = tensor.storage_offset(), tensor.element_size()
-    last = first + sum([(n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True)])
+    first, size = int(tensor.storage_offset()), tensor.element_size()
+    last = first + sum([(int(n) - 1) * int(step) for n, step in zip(tensor.shape, tensor.stride(), strict=True)])
     return first * size, (last + 1) * size
 
 

@@ -46,11 +46,46 @@ def unfinished_displays(code: CodeType, offset: int, depth: int) -> frozenset[in
                 filled.add(slot)
         for target in following[at]:
             jumps = target == instruction.argval and instruction.opcode in JUMPS
-            after = height + dis.stack_effect(instruction.opcode, instruction.arg, jump=jumps)
-            waiting.append((target, after, min(lasting, after)))
+            effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=jumps)
+            waiting.append((target, height + effect, min(lasting, height - _popped(instruction, effect))))
     return frozenset(filled)
 
 
 JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+ONLY_PUSH = (
+    "COPY",
+    "EXTENDED_ARG",
+    "IMPORT_FROM",
+    "JUMP",
+    "KW_NAMES",
+    "LOAD_",
+    "MATCH_",
+    "NOP",
+    "NOT_TAKEN",
+    "PUSH_",
+    "RESUME",
+)
+"""What names of instructions begin with that leave what lies on the stack."""
+PUSH_NOTHING = ("DELETE_", "DICT_", "END_", "LIST_APPEND", "LIST_EXTEND", "MAP_ADD", "POP_", "SET_", "STORE_")
+REPLACE_THE_TOP = ("BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD", "LOAD_SPECIAL", "STORE_FAST_LOAD_FAST", "UNPACK_")
+"""The same of instructions that pop one value, and push some."""
+
+
+def _popped(instruction: dis.Instruction, effect: int) -> int:
+    """Return how many values an instruction takes from the stack, whatever it puts there.
+
+    Args:
+        instruction: any but those of generators.
+        effect: by how much the stack grows.
+    """
+    name = instruction.opname
+    if name == "SWAP":
+        return instruction.arg or 0
+    if name.startswith(REPLACE_THE_TOP):
+        return 1
+    if name.startswith(ONLY_PUSH) and not name.startswith("LOAD_SUPER"):
+        return 0
+    return -effect if name.startswith(PUSH_NOTHING) else 1 - effect
+
 
 __all__ = ["unfinished_displays"]
