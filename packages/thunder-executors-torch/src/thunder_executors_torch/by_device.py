@@ -2,7 +2,7 @@
 
 A row stands on what is published of the library that the executor calls, until it was measured here alone. An executor
 takes part if its package and its library are installed; others take part where somebody names them. So does nvFuser: in
-the steps of models in ``docs/gpu.md``, with it and cuDNN, three of four were slower than eager's.
+the times of models in ``docs/gpu.md``, with it and cuDNN, three of four were longer than eager's.
 """
 
 from __future__ import annotations
