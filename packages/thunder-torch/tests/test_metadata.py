@@ -208,3 +208,11 @@ def test_tells_of_a_device_what_only_a_run_tells(name):
         told = [told] if isinstance(told, TensorProxy) else list(told)
         assert [t.shape for t in told[: len(expected)]] == expected
         assert {str(t.device) for t in told} == {place}
+
+
+@pytest.mark.parametrize("function", [torch.cdist, torch.kron, torch.Tensor.index_add])
+def test_tensors_of_two_devices_are_refused_when_they_are_told(function):
+    a, b = Tensor((3, 4), device="cuda:0"), Tensor((3, 4), device="cpu")
+    given = (a, 0, Tensor((3,), "int64", device="cuda:0"), b) if function is torch.Tensor.index_add else (a, b)
+    with pytest.raises(RuntimeError, match="device"):
+        metadata_of(function, given, {})

@@ -10,7 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import UnsupportedFakeTensorException, UnsupportedOperatorException
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
 
 from thunder_ir import IntegerProxy, TensorProxy, Unknown, number_proxy
 from thunder_ir.unknown import terms_of
@@ -24,7 +29,10 @@ from thunder_torch.unknown_sizes import TYPICAL, sum_of
 ASCENDING = 5  # how many different integers there are in the trial in which they are not all the same
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 LOWS = (0, 1, 2)  # which kinds of values are tried
+NO_DATA = "its data is not allocated yet"
+"""What PyTorch says where a call reads values of a tensor without data."""
 _NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
+_NO_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 
 
 def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
@@ -45,7 +53,8 @@ def on_real_tensors(
     Fake kernels check in other words, and some operations have none. What the eager call raises is what the user
     shall see; if it returns the same metadata for different values, they are the answer.
     """
-    if _device_of_results(args, kwargs) is None:
+    device = _device_of_results(args, kwargs)
+    if device is None or device.type != "cpu" and not _asks_for_values(error):
         if _lacks_kernel(error):
             raise UnknownMetadataError(
                 f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
@@ -164,6 +173,11 @@ def _moved(spec: Any, device: torch.device) -> Any:
         items = [_moved(item, device) for item in spec]
         return spec._make(items) if hasattr(spec, "_make") else spec.__class__(items)
     return spec
+
+
+def _asks_for_values(error: Exception) -> bool:
+    """Whether a call failed for want of values. Other errors of other devices, such as of two at once, are its own."""
+    return isinstance(error, _NO_VALUES) or NO_DATA in str(error)
 
 
 def _lacks_kernel(error: Exception) -> bool:
