@@ -51,7 +51,8 @@ def source_of(trace: Trace, proxy: Proxy) -> Source:
     """
     for bound in trace.bound_symbols:
         if bound.symbol is FETCH and bound.output.name == proxy.name:
-            return bound.args[0].source  # type: ignore[no-any-return]
+            source: Source = bound.args[0].source
+            return source
     raise LookupError(f"the {trace.name} does not fetch {proxy.name}")
 
 

@@ -12,6 +12,17 @@ FILLS = {
 """Instructions that add to a container on the stack, and how many values they pop before its place is counted."""
 
 
+JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+ONLY_PUSH = (
+    "COPY", "EXTENDED_ARG", "IMPORT_FROM", "JUMP", "KW_NAMES", "LOAD_", "MATCH_", "NOP", "NOT_TAKEN", "PUSH_", "RESUME",
+)  # fmt: skip
+"""What names of instructions begin with that leave what lies on the stack."""
+PUSH_NOTHING = ("DELETE_", "DICT_", "END_", "LIST_APPEND", "LIST_EXTEND", "MAP_ADD", "POP_", "SET_", "STORE_")
+"""The same of instructions that put nothing there."""
+REPLACE_THE_TOP = ("BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD", "LOAD_SPECIAL", "STORE_FAST_LOAD_FAST", "UNPACK_")
+"""The same of instructions that pop one value, and push some; all others push one."""
+
+
 def unfinished_displays(code: CodeType, offset: int, depth: int) -> frozenset[int]:
     """Return the slots of a stack whose containers are added to by instructions that come after one.
 
@@ -49,26 +60,6 @@ def unfinished_displays(code: CodeType, offset: int, depth: int) -> frozenset[in
             effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=jumps)
             waiting.append((target, height + effect, min(lasting, height - _popped(instruction, effect))))
     return frozenset(filled)
-
-
-JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
-ONLY_PUSH = (
-    "COPY",
-    "EXTENDED_ARG",
-    "IMPORT_FROM",
-    "JUMP",
-    "KW_NAMES",
-    "LOAD_",
-    "MATCH_",
-    "NOP",
-    "NOT_TAKEN",
-    "PUSH_",
-    "RESUME",
-)
-"""What names of instructions begin with that leave what lies on the stack."""
-PUSH_NOTHING = ("DELETE_", "DICT_", "END_", "LIST_APPEND", "LIST_EXTEND", "MAP_ADD", "POP_", "SET_", "STORE_")
-REPLACE_THE_TOP = ("BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD", "LOAD_SPECIAL", "STORE_FAST_LOAD_FAST", "UNPACK_")
-"""The same of instructions that pop one value, and push some."""
 
 
 def _popped(instruction: dis.Instruction, effect: int) -> int:
