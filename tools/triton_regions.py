@@ -132,9 +132,9 @@ def kernels_of(cases: list[Case]) -> list[Any]:
     runner: Any = import_module("thunder_executors_triton.fusion.runner")
     make = runner.Runner.__init__
 
-    def remember(self: Any, program: Any, kernels: Any, eager: Any) -> None:
+    def remember(self: Any, program: Any, kernels: Any, *others: Any) -> None:
         found.extend((program.buffers, kernel) for kernel in kernels)
-        make(self, program, kernels, eager)
+        make(self, program, kernels, *others)
 
     runner.Runner.__init__ = remember
     try:
