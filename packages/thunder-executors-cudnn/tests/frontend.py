@@ -150,6 +150,7 @@ class Graph:
 
     def _sdpa_backward(self, q, k, v, o, dout, stats, scale, bias, dbias, padded, rows, columns, *options):
         _, _, right, dropout, _ = options
+        assert bias is None or bias.dim[2] == q.dim[2], "cuDNN's gradients are wrong then"
 
         def compute():
             s = scores(q.value, k.value, scale, None if bias is None else bias.value, right)
@@ -252,6 +253,7 @@ class Graph:
         outputs = {node: given for node, given in tensors.items() if node.output}
         for node, given in sorted(tensors.items(), key=lambda pair: pair[0].ragged is not None):
             assert given.dtype == DTYPES[node.dtype]
+            assert given.data_ptr() % 16 == 0, "BAD_PARAM_MISALIGNED_POINTER"
             if node.ragged is not None:
                 node.value = torch.zeros(node.dim, dtype=given.dtype)
                 for piece, place in pieces(node, given):

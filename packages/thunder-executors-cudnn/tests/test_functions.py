@@ -69,7 +69,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_product_and_what_follows_it_are_one_graph(activation, gated, dtype, machine):
@@ -79,7 +79,7 @@ def test_a_product_and_what_follows_it_are_one_graph(activation, gated, dtype, m
     expected = ACTIVATIONS[activation](
         functional.linear(x.double(), weight.double(), None if gated else bias.double())
     ) * (1 if gate is None else gate.double())
-    tolerance = {"rtol": 2e-2, "atol": 3e-2} if dtype is torch.bfloat16 else {"rtol": 1e-5, "atol": 1e-5}
+    tolerance = {"rtol": 2e-2, "atol": 3e-2} if dtype is torch.bfloat16 else {"rtol": 4e-3, "atol": 6e-3}
     assert found.dtype is dtype
     assert_close(found.double(), expected, **tolerance)
 
@@ -90,7 +90,7 @@ def test_a_product_and_what_follows_it_are_one_graph(activation, gated, dtype, m
         (lambda h: functions.linear(h.requires_grad_(), h), "has no gradient here"),
         (lambda h: functions.linear(h, h, activation="tanh"), "there is no activation 'tanh'"),
         (lambda h: functions.linear(h[:, :7], h[:, :7]), "added up is odd"),
-        (lambda h: functions.linear(h.double(), h.double()), "float32"),
+        (lambda h: functions.linear(h.float(), h.float()), "rounded to TF32"),
         (
             lambda h: functions.paged_attention(
                 h.view(1, 1, 8, 8), *[h[:6].view(2, 1, 3, 8)] * 2, torch.tensor([[0, 1]]), torch.ones(1)

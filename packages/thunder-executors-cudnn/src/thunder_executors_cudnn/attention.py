@@ -83,7 +83,7 @@ def run_attention_gradient(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """Return the gradients of query, key and value; ``state`` is seed and offset of the dropout, if there was one."""
     query, key, value, dout = dense_rows(query), dense_rows(key), dense_rows(value), dense_rows(dout)
-    bias = None if bias is None else bias.contiguous()
+    bias = None if bias is None else bias.expand(*bias.shape[:2], query.shape[2], -1).contiguous()
     gradients = [empty_in_order(t, t.shape[-1]) for t in (query, key, value)]
     forward = _problem(query, key, value, bias, out, causal, dropout, scale, True)
     deterministic = torch.are_deterministic_algorithms_enabled()
@@ -150,7 +150,16 @@ def takes_attention(c: call_arguments.Attention) -> bool | Declined:
     if not answer or not wanted:
         return answer
     deterministic = torch.are_deterministic_algorithms_enabled()
-    return takes(AttentionGradient(problem, out, *inputs, deterministic), c.query.device)
+    return takes(AttentionGradient(with_each_row(problem), out, *inputs, deterministic), c.query.device)
+
+
+def with_each_row(problem: Attention) -> Attention:
+    """Return attention with a mask of as many rows as the scores: gradients are wrong where it has one for all."""
+    if problem.bias is None:
+        return problem
+    batch, heads, _, columns = problem.bias.shape
+    shape = (batch, heads, problem.query.shape[2], columns)
+    return replace(problem, bias=Layout.dense(shape, problem.bias.dtype))
 
 
 def _read(tensor: TensorProxy) -> Layout:

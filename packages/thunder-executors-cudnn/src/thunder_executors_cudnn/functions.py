@@ -161,7 +161,7 @@ def linear(
     """Return ``activation(linear(x, weight, bias)) * gate`` by one kernel.
 
     Args:
-        x: ``(..., inner)``, float16, bfloat16 or float32.
+        x: ``(..., inner)``, float16 or bfloat16.
         weight: ``(columns, inner)``.
         bias: ``(columns,)``.
         activation: ``"none"``, ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` or ``"silu"``.

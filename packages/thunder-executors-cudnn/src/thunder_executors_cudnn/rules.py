@@ -113,6 +113,8 @@ def _of_bias(a: Attention) -> Rules:
 
 def _of_gradient(g: AttentionGradient, capability: int) -> Rules:
     yield from _of_attention(g.forward)
+    if g.forward.bias is not None and g.forward.bias.shape[2] != g.forward.query.shape[2]:
+        yield Reason("gradients are wrong where a mask has one row for all")
     widths = (g.forward.query.shape[3], g.forward.value.shape[3])
     if capability >= BLACKWELL:
         yield from _of_gradient_on_blackwell(g, widths)
@@ -147,8 +149,8 @@ def _of_gradient_on_blackwell(g: AttentionGradient, widths: tuple[int, int]) -> 
 
 
 def _of_product(p: Product, capability: int) -> Rules:
-    if p.dtype not in (*HALVES, "float32"):
-        yield Reason("it takes float16, bfloat16 and float32")
+    if p.dtype not in HALVES:
+        yield Reason("it takes float16 and bfloat16; products of float32 would be rounded to TF32")
     if p.activation != "none" and p.activation not in ACTIVATIONS:
         yield Reason(f"there is no activation {p.activation!r}; there are {', '.join(['none', *ACTIVATIONS])}")
     if 0 in (p.rows, p.inner, p.columns):

@@ -15,6 +15,10 @@ from thunder_executors_cudnn.plans import Answer, Plans, Refused, Target
 from thunder_executors_cudnn.problems import Problem
 
 
+ALIGNED = 16
+"""Bytes: plans read tensors that begin at a multiple of them, and refuse others when they run."""
+
+
 class GraphError(RuntimeError):
     """The library makes no plan for what a program asks it for when it runs; the message says why."""
 
@@ -75,8 +79,18 @@ class Machine:
             if isinstance(found, Refused):
                 raise GraphError(f"cuDNN makes no plan for {problem}: {found.reason}")
             workspace = torch.empty(found.workspace or 0, dtype=torch.uint8, device=device)
-            given = {found.tensors[name]: tensors[name] for name in found.tensors}
+            given = {found.tensors[name]: aligned(tensors[name]) for name in found.tensors}
             found.graph.execute(given, workspace, handle=handle)
+
+
+def aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an input where plans read it: a copy with the same strides, if it begins amid another tensor's elements.
+
+    Outputs are memory of their own, and so lie well.
+    """
+    if tensor.data_ptr() % ALIGNED == 0:
+        return tensor
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
 def _index_of(device: torch.device) -> int:
@@ -91,4 +105,4 @@ def _target_of(index: int) -> Target:
 
 machine = Machine()
 
-__all__ = ["GraphError", "Machine", "machine"]
+__all__ = ["GraphError", "Machine", "aligned", "machine"]

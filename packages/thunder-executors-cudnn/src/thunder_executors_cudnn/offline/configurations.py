@@ -86,7 +86,7 @@ def _packed(heads: int, length: int, width: int) -> Layout:
 def products() -> list[Problem]:
     """Return problems of products with what follows them."""
     sizes = ((512, 1024, 768), (37, 1001, 129), (1, 4096, 4096), (36, 1000, 128), (64, 8, 1))
-    choices = product(sizes, ("bfloat16", "float16", "float32"), (True, False), ("none", *ACTIVATIONS), (True, False))
+    choices = product(sizes, ("bfloat16", "float16"), (True, False), ("none", *ACTIVATIONS), (True, False))
     return [Product(*size, dtype, bias, activation, gated) for size, dtype, bias, activation, gated in choices]
 
 
