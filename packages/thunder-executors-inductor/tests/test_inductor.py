@@ -240,12 +240,22 @@ def differentiated(function, *examples):
 
 
 @pytest.mark.parametrize(
-    ("shape", "reduction"), [((6, 40), "none"), ((6, 40), "mean"), ((2, 24, 3, 5), "sum")], ids=["rows", "mean", "sum"]
+    ("shape", "reduction", "dtype"),
+    [
+        ((6, 40), "none", torch.float32),
+        ((6, 40), "mean", torch.float32),
+        ((2, 24, 3, 5), "sum", torch.float32),
+        ((6, 40), "mean", torch.bfloat16),  # as on CUDA
+    ],
+    ids=["rows", "mean", "sum", "halves"],
 )
-def test_a_loss_of_many_logits_is_computed_in_regions_but_for_the_choice_of_targets(monkeypatch, shape, reduction):
+def test_a_loss_of_many_logits_is_computed_in_regions_but_for_the_choice_of_targets(
+    monkeypatch, shape, reduction, dtype
+):
     monkeypatch.setattr(loss, "WORTH_IT", 1)
+    monkeypatch.setitem(loss.FLOATS, "cpu", loss.FLOATS["cuda"])
     torch.manual_seed(0)
-    a = (100 * torch.randn(shape)).requires_grad_()
+    a = (100 * torch.randn(shape)).to(dtype).requires_grad_()
     target = torch.randint(shape[1], shape[:1] + shape[2:])
     target[0] = 3  # which does not count
     options = {"reduction": reduction, "ignore_index": 3}
@@ -256,9 +266,9 @@ def test_a_loss_of_many_logits_is_computed_in_regions_but_for_the_choice_of_targ
     dy = torch.randn_like(expected)
     with torch.no_grad():
         result, saved = forward.python_callable()(a, target)
-        gradients = backward.python_callable()(*saved, dy.float())
-    assert_close(result, expected.float())
-    assert_close(gradients[0], torch.autograd.grad(expected, wide, dy)[0].float())
+        gradients = backward.python_callable()(*saved, dy.to(dtype))
+    assert_close(result, expected.to(dtype))
+    assert_close(gradients[0], torch.autograd.grad(expected, wide, dy.to(dtype).double())[0].to(dtype))
 
 
 def test_a_target_that_is_no_class_raises_as_in_eager(monkeypatch):
@@ -289,6 +299,19 @@ def test_a_missing_compiler_is_named(monkeypatch):
     monkeypatch.setattr(availability.shutil, "which", lambda name: None)
     monkeypatch.setattr(availability.torch.cuda, "is_available", lambda: False)
     assert "there is no C++ compiler" in availability.missing.__wrapped__()
+    monkeypatch.setattr(availability.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(availability, "find_spec", lambda name: name)
+    assert "there is no C compiler" in availability.missing.__wrapped__()
+    monkeypatch.setattr(availability, "find_spec", lambda name: None)
+    assert "Triton is not installed" in availability.missing.__wrapped__()
+
+
+def test_where_nobody_names_it_only_tensors_on_gpus_are_taken():
+    default = inductor.unasked()
+    for device, takes in (("cpu", False), ("cuda", True)):
+        (bound,) = traced(lambda a: ltorch.call(torch.exp, (a,), {}), Tensor((4,), device=device)).bound_symbols
+        assert default.can_execute(bound) is takes and inductor.can_execute(bound)
+    assert configure_executors([default], {"mode": "reduce-overhead"})[1] == {"mode": "reduce-overhead"}
 
 
 def test_inductor_is_not_imported_before_something_compiles():

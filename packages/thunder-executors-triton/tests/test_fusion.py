@@ -1,5 +1,7 @@
 """Regions as kernels, against PyTorch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -47,6 +49,42 @@ def test_a_program_is_what_eager_gives(name, shape, device):
     assert_close(found, expected, **tolerance)
     flat = [(found, expected)] if isinstance(found, torch.Tensor) else zip(found, expected, strict=True)
     assert all(a.stride() == b.stride() for a, b in flat)
+
+
+TALL = {
+    "columns added up": lambda x, y: (x * y).sum(0),
+    "columns and rows": lambda x, y: ((x * y).sum(0), (x * y).sum(-1)),
+    "columns normalised": lambda x, y: (x - (x * y).mean(0, True)) * torch.rsqrt((x * x).mean(0, True) + 1),
+    "softmax of columns": lambda x, y: torch.softmax(x * y, 0) + x,
+    "greatest of columns": lambda x, y: ((x * y).amax(0), (x + y).amin(0), (x + y).argmax(0)),
+    "few elements of many points": lambda x, y: (x * y).view(x.shape[0] // 2, 2, -1).sum(1) * 2,
+    "softmax of rows": lambda x, y: torch.softmax(x * y, -1) + x,
+    "logarithm of sums of rows": lambda x, y: torch.logsumexp(x + y, -1),
+}
+
+
+@pytest.mark.parametrize("shape", [(100, 33), (34, 5), (2, 200)], ids=str)
+@pytest.mark.parametrize("name", TALL)
+def test_elements_that_no_tile_holds_are_walked(name, shape, device, monkeypatch):
+    from thunder_executors_triton.fusion import tiles
+
+    monkeypatch.setattr(tiles, "LONGEST", 128)
+    monkeypatch.setattr(tiles, "WALKED", 64)
+    monkeypatch.setattr(tiles, "BUSY", 1)
+    function = TALL[name]
+    x, y = torch.randn(shape, device=device), torch.randn(shape, device=device)
+    x[shape[0] // 2, 3] = float("nan") if "greatest" in name else 1.0
+    run = compiled(function)
+    for _ in range(2):  # the second time as planned
+        assert_close(run(x, y), function(x, y), rtol=1e-4, atol=1e-4, equal_nan=True)
+    assert "triton_fusion" in str(last_traces(run)[-1])
+
+
+def test_each_size_and_layout_has_a_plan_of_its_own(device):
+    run = jit(lambda x: (x * 2).exp().sum(0), executors=["triton_fusion", "torch"], cache="symbolic values")
+    wide = torch.randn(50, 80, device=device)
+    for x in (wide[:, :40], wide[:40, 1:41], wide[:, :40].T, wide[:3], wide[:0], wide[:, :40]):
+        assert_close(run(x), (x * 2).exp().sum(0))
 
 
 @pytest.mark.parametrize("name", ["pointwise", "softmax", "layer norm", "rms norm", "gelu"])
@@ -108,6 +146,51 @@ def test_the_kernel_is_text_that_can_be_read():
     kernel = render(lower(trace_of(lambda a, b: mul(exp(a), b), Tensor((2, 3)), Tensor((2, 3)))), 0)
     assert "v2 = tl.exp(v0)" in kernel.text or "tl.exp(" in kernel.text
     assert kernel.text.startswith("@triton.jit\ndef program_0(a0, a0_s0, a0_s1, a1, a1_s0, a1_s1, out0,")
+
+
+def test_kernels_that_differ_by_name_only_are_compiled_once():
+    from thunder_executors_triton.fusion.render import render
+    from thunder_executors_triton.fusion.runner import function_of
+    from thunder_ir import Tensor, trace_of
+    from thunder_loops import lower
+    from thunder_prims import exp, mul
+
+    def kernel(name, shape):
+        program = lower(trace_of(lambda a: mul(exp(a), a), Tensor(shape)))
+        return render(replace(program, name=name), 0)
+
+    first, second, third = kernel("one", (2, 3)), kernel("two", (2, 3)), kernel("three", (2, 4))
+    assert function_of(first)[1] is function_of(second)[1]
+    assert function_of(first)[0] != function_of(third)[0]
+
+
+class Counted:
+    """Stands for Triton's function: what it is launched with, and what it compiled to."""
+
+    def __init__(self):
+        self.compiled, self.repeated = [], []
+
+    def __getitem__(self, grid):
+        again = {grid: lambda *given: self.repeated.append(given)}
+        return lambda *given, **options: self.compiled.append(given) or again
+
+
+@pytest.mark.parametrize("number, repeats", [(None, True), (3, False)])
+def test_what_the_first_launch_compiled_is_launched_again(number, repeats, monkeypatch):
+    from thunder_executors_triton.fusion import runner
+    from thunder_executors_triton.fusion.render import Kernel
+    from thunder_executors_triton.fusion.tiles import tile_of
+
+    counted = Counted()
+    monkeypatch.setattr(runner, "function_of", lambda kernel, looped: ("name", counted))
+    kernel = Kernel("kernel", "", "", ("a", "n"), (), (), (), across=False)
+    launch = runner.Launch(kernel, tile_of(kernel, 5, 1), ["a", 1, "n", 5, False], 5)
+    tensor = torch.ones(5)
+    n = torch.ones(5) if number is None else number
+    for _ in range(2):
+        launch({"a": tensor, "n": n})
+    assert len(counted.compiled) == (1 if repeats else 2) and len(counted.repeated) == repeats
+    assert all(given[:2] == (tensor, 1) and given[3:] == (5, False, 1024) for given in counted.repeated)
 
 
 def test_cumulative_sums_are_left_to_others():

@@ -14,7 +14,6 @@ import torch
 from thunder_executors_cudnn.plans import Answer, Plans, Refused, Target
 from thunder_executors_cudnn.problems import Problem
 
-
 ALIGNED = 16
 """Bytes: plans read tensors that begin at a multiple of them, and refuse others when they run."""
 

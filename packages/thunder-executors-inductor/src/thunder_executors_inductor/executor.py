@@ -13,7 +13,7 @@ from thunder_executors_inductor.eligible import computes, eligible
 from thunder_executors_inductor.kernels import Kernels, ordered
 from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
-from thunder_ir import BoundSymbol, OpTags, Trace
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 from thunder_ir.passes import expand
 from thunder_loops import cost_again
 
@@ -27,6 +27,8 @@ class InductorExecutor(FusionExecutor):
         mode: ``"default"``, ``"reduce-overhead"`` or ``"max-autotune"``, as ``torch.compile`` has them.
         wants: which regions it takes; all if not given.
         options: settings of Inductor, beside those of the mode.
+        devices: kinds of devices whose tensors it takes, such as ``("cuda",)``; all if not given.
+        careful: who takes part where the user names nobody.
 
     Raises:
         ValueError: there is no such mode.
@@ -48,6 +50,8 @@ class InductorExecutor(FusionExecutor):
         mode: str = "default",
         wants: Callable[[Region], bool] | None = None,
         options: dict[str, Any] | None = None,
+        devices: tuple[str, ...] | None = None,
+        careful: InductorExecutor | None = None,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"Inductor has no mode {mode!r}: it has {', '.join(MODES)}")
@@ -59,7 +63,9 @@ class InductorExecutor(FusionExecutor):
             default=False,
             priority=5,
             checks=False,  # at each call, what Inductor returns: it is made of the same graph
+            careful=careful,
         )
+        self.devices = devices
         self.whole = whole
         self.mode = mode
         self.wants = wants
@@ -89,6 +95,8 @@ class InductorExecutor(FusionExecutor):
 
     def find(self, bound: BoundSymbol) -> Implementation | Declined:
         """Return that a region takes this call, or parts of it, or why not."""
+        if self.devices is not None and not _on(self.devices, bound):
+            return Declined(f"where nobody names it, it takes tensors of {' and '.join(self.devices)} alone")
         answer = eligible(bound, self.whole)
         if answer:
             return self._taken
@@ -118,6 +126,16 @@ class InductorExecutor(FusionExecutor):
         return self.fused(region, name, self.kernels.of(region))
 
 
+class ByDefault(InductorExecutor):
+    """Inductor where the user names nobody: on GPUs, as compiling C++ takes long, and without options of its own."""
+
+    options = ()
+
+
+def _on(devices: tuple[str, ...], bound: BoundSymbol) -> bool:
+    return all([p.device.type in devices for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)])
+
+
 def has_call(*names: str) -> Callable[[Region], bool]:
     """Return whether a region has a call of one of some operations."""
 
@@ -127,7 +145,7 @@ def has_call(*names: str) -> Callable[[Region], bool]:
     return wants
 
 
-inductor = InductorExecutor("inductor")
+inductor = InductorExecutor("inductor", careful=ByDefault("inductor", devices=("cuda",)))
 torchcompile = InductorExecutor("torchcompile", whole=True)
 torchcompile_cat = InductorExecutor("torchcompile_cat", wants=has_call("cat", "concat", "concatenate", "stack"))
 torchcompile_xentropy = InductorExecutor("torchcompile_xentropy", wants=has_call("cross_entropy"))

@@ -23,10 +23,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from thunder_executors_triton.fusion.render import Kernel
-from thunder_executors_triton.fusion.runner import LONGEST
-from thunder_executors_triton.fusion.runner import compiled as compiled_text
-from thunder_executors_triton.kernels.launch import block_of, warps_of
-from thunder_executors_triton.kernels.tuning import OF_ELEMENTS
+from thunder_executors_triton.fusion.runner import function_of
+from thunder_executors_triton.fusion.tiles import tile_of
+from thunder_executors_triton.kernels.launch import warps_of
 from thunder_ir import dtypes
 from thunder_loops import Buffer
 
@@ -145,14 +144,20 @@ def region_resources(buffers: Mapping[str, Buffer], kernel: Kernel, architecture
         kernel: as rendered.
         architecture: such as 90.
     """
-    made = compiled_text(kernel)
+    points, elements = (
+        math.prod([a.size if isinstance(a.size, int) else 1024 for a in axes]) for axes in (kernel.free, kernel.reduced)
+    )
+    tile = tile_of(kernel, points, elements)
+    if tile is None:
+        return Resources(0, 0, 0)  # PyTorch runs it
+    _, made = function_of(kernel, tile.looped)
     types = {b: f"{'' if buffers[b].is_number else '*'}{TYPES[buffers[b].dtype]}" for b in kernel.buffers}
-    row = math.prod([a.size if isinstance(a.size, int) else 1024 for a in kernel.reduced])
-    block = block_of(row, LONGEST) if kernel.reduced else OF_ELEMENTS[0].block
-    signature = {name: types.get(name, "constexpr" if name == "BLOCK" else "i32") for name in made.arg_names}
+    blocks = {"POINTS": tile.points, "ELEMENTS": tile.elements, "BLOCK": tile.choices[0].block, "WIDE": False}
+    constants = {name: value for name, value in blocks.items() if name in made.arg_names}
+    signature = {name: types.get(name, "constexpr" if name in constants else "i32") for name in made.arg_names}
     attributes = {(i,): DIVISIBLE for i, name in enumerate(made.arg_names) if types.get(name, "").startswith("*")}
-    source = ASTSource(fn=made, signature=signature, constexprs={"BLOCK": block}, attrs=attributes)
-    return _resources(source, architecture, warps_of(block), fused=False)
+    source = ASTSource(fn=made, signature=signature, constexprs=constants, attrs=attributes)
+    return _resources(source, architecture, tile.choices[0].warps, fused=False)
 
 
 def _resources(source: ASTSource, architecture: int, warps: int, fused: bool) -> Resources:

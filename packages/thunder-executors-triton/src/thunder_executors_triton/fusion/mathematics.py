@@ -35,15 +35,16 @@ def tangent(a):
 
 @triton.jit
 def greatest(a):
-    """The greatest element of a row; a NaN wins."""
-    found = tl.max(a, axis=0)
-    return tl.where(tl.max((a != a).to(tl.int32), axis=0) > 0, a.dtype.is_fp64() * 0.0 + float("nan"), found).to(
-        a.dtype
-    )
+    """The greatest element of each row; a NaN wins."""
+    found = tl.max(a, axis=1, keep_dims=True)
+    nan = tl.max((a != a).to(tl.int32), axis=1, keep_dims=True) > 0
+    return tl.where(nan, a.dtype.is_fp64() * 0.0 + float("nan"), found).to(a.dtype)
 
 
 @triton.jit
 def first_greatest(a):
-    """Where the greatest element is first; a NaN wins."""
+    """Where the greatest element of each row is first; a NaN wins."""
     nan = (a != a).to(tl.int32)
-    return tl.where(tl.max(nan, axis=0) > 0, tl.argmax(nan, axis=0), tl.argmax(a, axis=0)).to(tl.int64)
+    any_nan = tl.max(nan, axis=1, keep_dims=True) > 0
+    first_nan, first = tl.argmax(nan, axis=1, keep_dims=True), tl.argmax(a, axis=1, keep_dims=True)
+    return tl.where(any_nan, first_nan, first).to(tl.int64)

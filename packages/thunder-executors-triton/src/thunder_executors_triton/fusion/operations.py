@@ -47,13 +47,20 @@ INDICES: dict[str, Text] = {"floor_divide": "({} // {})".format, "remainder": "(
 """Of integers that are not negative, by constants above zero: parts of an index."""
 
 REDUCTIONS = {
-    "sum": "tl.sum({}, axis=0)",
+    "sum": "tl.sum({}, axis=1, keep_dims=True)",
     "max": "greatest({})",
     "min": "-greatest(-{})",
     "argmax": "first_greatest({})",
     "argmin": "first_greatest(-{})",
 }
-"""Over the elements of a row; those beyond its end hold what changes nothing."""
+"""Over the elements of each point; those beyond the last hold what changes nothing."""
+
+COMBINED = {
+    "sum": "{} + {}",
+    "max": "tl.maximum({}, {}, propagate_nan=tl.PropagateNan.ALL)",
+    "min": "tl.minimum({}, {}, propagate_nan=tl.PropagateNan.ALL)",
+}
+"""Of what was found before and the next elements."""
 
 NEUTRAL = {
     "sum": "0",

@@ -1,37 +1,18 @@
 """A loop nest as the text of a Triton kernel.
 
-Without reductions, a program computes a block of points. With them, a program computes one row: all points that its
-reductions are over, held in registers, so that each element is read once. A nest that looks at indices computes blocks
-of points, too, and writes only where one of them leads out of its tensor.
+Without reductions, a program of the grid computes a block of points. With them, it computes a few points, and for each
+of them all elements that the reductions are over: a tile, points along its first dimension. A tile may be held in
+registers, so that each element is read once; or elements are walked in blocks, once for each reduction that another one
+depends on. A nest that looks at indices computes blocks of points, too, and writes only where one of them leads out of
+its tensor.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from thunder_executors_triton.fusion.operations import INDICES, NEUTRAL, REDUCTIONS, TYPES, row
-from thunder_ir import DType, dtypes
-from thunder_loops import (
-    Axis,
-    Buffer,
-    CannotLower,
-    Compute,
-    Constant,
-    Index,
-    Load,
-    LoopProgram,
-    Nest,
-    Position,
-    Reduce,
-    Scan,
-    Statement,
-    Store,
-    axes_of,
-)
-
-INDENT = "    "
+from thunder_executors_triton.fusion.statements import INDENT, Writer
+from thunder_loops import Axis, Load, LoopProgram, Nest, Reduce, Statement, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +21,23 @@ class Kernel:
 
     Args:
         name: of the function.
-        text: its definition.
+        text: its definition, tiles held in registers.
+        looped: its definition, elements walked in blocks; ``""`` without reductions, and where one has no such form.
         buffers: names of those that it takes, in order; each is followed by its strides.
         sizes: names of the open sizes that it takes next.
         free: axes whose points are shared out among programs; the kernel takes the number of these points last.
-        reduced: axes that one program has all points of; empty without reductions.
+        reduced: axes that a tile has elements along; empty without reductions.
+        across: whether neighbours in memory are points, not elements of one point, as when columns are added up.
     """
 
     name: str
     text: str
+    looped: str
     buffers: tuple[str, ...]
     sizes: tuple[str, ...]
     free: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
-
-    @property
-    def digest(self) -> str:
-        """What tells the kernel from others, whatever it is called."""
-        return hashlib.sha256(self.text.replace(self.name, "kernel").encode()).hexdigest()[:16]
+    across: bool
 
 
 def render(program: LoopProgram, position: int) -> Kernel:
@@ -66,140 +46,102 @@ def render(program: LoopProgram, position: int) -> Kernel:
     Raises:
         CannotLower: something in it has no row in the tables, or reductions are over different axes.
     """
-    return _Writer(program, position).kernel()
+    writer = Writer(program, position)
+    nest = writer.nest
+    buffers = tuple(dict.fromkeys([s.buffer for s in nest.statements if isinstance(s, (Load, Store))]))
+    sizes = tuple(dict.fromkeys([a.size for a in nest.axes if isinstance(a.size, str)]))
+    name = f"{program.name}_{position}"
+    blocks = ("POINTS: tl.constexpr", "ELEMENTS: tl.constexpr") if writer.reduced else ("BLOCK: tl.constexpr",)
+    taken = [p for b in buffers for p in (b, *writer.strides(b))]
+    head = f"@triton.jit\ndef {name}({', '.join([*taken, *sizes, 'total', 'WIDE: tl.constexpr', *blocks])}):\n"
+    return Kernel(
+        name, head + _body(writer.points() + _held(writer)), _looped(writer, head), buffers, sizes, writer.free,
+        writer.reduced, _across(writer),
+    )  # fmt: skip
 
 
-class _Writer:
-    """Writes the kernel of one nest."""
-
-    def __init__(self, program: LoopProgram, position: int) -> None:
-        self.nest: Nest = program.nests[position]
-        self.name = f"{program.name}_{position}"
-        self.all: Mapping[str, Buffer] = program.buffers
-        self.checking = position < program.checking
-        over = () if self.checking else self.nest.reduced
-        self.free = tuple([a for a in self.nest.axes if a.name not in over])
-        self.reduced = tuple([a for a in self.nest.axes if a.name in over])
-        self.depends = axes_of(self.nest)
-        self.types: dict[str, DType] = {}
-        self.indices: set[str] = set()
-
-    def kernel(self) -> Kernel:
-        used = dict.fromkeys([s.buffer for s in self.nest.statements if isinstance(s, (Load, Store))])
-        buffers = tuple(used)
-        sizes = tuple(dict.fromkeys([a.size for a in self.nest.axes if isinstance(a.size, str)]))
-        parameters = [p for name in buffers for p in (name, *self.strides(name))]
-        head = ", ".join([*parameters, *sizes, "total", "BLOCK: tl.constexpr"])
-        lines = [*self.points()]
-        for statement in self.nest.statements:
-            lines += self.line(statement)
-        body = "\n".join([INDENT + line for line in lines])
-        text = f"@triton.jit\ndef {self.name}({head}):\n{body}\n"
-        return Kernel(self.name, text, buffers, sizes, self.free, self.reduced)
-
-    def strides(self, buffer: str) -> list[str]:
-        return [f"{buffer}_s{d}" for d in range(len(self.all[buffer].shape))]
-
-    def points(self) -> list[str]:
-        """Write which points the program computes, and their places along the axes."""
-        lines = ["point = tl.program_id(0).to(tl.int64)"]
-        if not self.reduced:
-            lines = ["point = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)", "inside = point < total"]
-        lines += _unravelled("point", self.free)
-        if self.reduced:
-            lines += ["element = tl.arange(0, BLOCK).to(tl.int64)"]
-            lines += [f"inside = element < {' * '.join([str(a.size) for a in self.reduced])}"]
-            lines += _unravelled("element", self.reduced)
-        return lines
-
-    def is_row(self, name: str) -> bool:
-        """Whether a value differs along a row; without reductions, whether it differs from point to point."""
-        wanted = {a.name for a in self.reduced} if self.reduced else {a.name for a in self.free}
-        return not wanted.isdisjoint(self.depends[name])
-
-    def line(self, s: Statement) -> list[str]:
-        if isinstance(s, Store):
-            return self.store(s)
-        self.types[s.name] = s.dtype
-        if isinstance(s, Load):
-            return [f"{s.name} = {self.load(s)}"]
-        if isinstance(s, Constant):
-            return [f"{s.name} = tl.full([], {_number(s)}, {TYPES[s.dtype]})"]
-        if isinstance(s, Position):
-            self.indices.add(s.name)
-            return [f"{s.name} = ({_index(s.index)}).to({TYPES[s.dtype]})"]
-        if isinstance(s, Reduce):
-            return [f"{s.name} = {self.reduction(s)}"]
-        if isinstance(s, Scan):
-            raise CannotLower(f"scan_{s.operation} is not written for Triton")
-        return [f"{s.name} = {self.computed(s)}"]
-
-    def place(self, buffer: str, index: tuple[Index, ...], lanes: bool) -> str:
-        """Write an address; ``lanes`` makes it one for each point even where all are the same."""
-        terms = [f"({_index(i)}) * {stride}" for i, stride in zip(index, self.strides(buffer), strict=True)]
-        lane = ["element * 0" if self.reduced else "point * 0"] if lanes else []
-        return " + ".join([buffer, *terms, *lane])
-
-    def load(self, s: Load) -> str:
-        if self.all[s.buffer].is_number:
-            return f"tl.full([], {s.buffer}, {TYPES[s.dtype]})"
-        masks = ["inside"] if self.is_row(s.name) else []
-        masks += [s.when] if s.when else []
-        mask = f", mask={' & '.join(masks)}, other=0" if masks else ""
-        return f"tl.load({self.place(s.buffer, s.index, bool(masks))}{mask})"
-
-    def store(self, s: Store) -> list[str]:
-        value = s.value
-        if self.checking:
-            return [f"tl.store({s.buffer} + point * 0, inside, mask=inside & ({value} + point * 0 != 0))"]
-        along = {n for i in s.index for n in i.names}
-        # along axes of one element the index is constant, and so a row's only value is written
-        lanes = not self.reduced or self.is_row(value) or not along.isdisjoint(a.name for a in self.reduced)
-        mask = ", mask=inside" if lanes else ""
-        return [f"tl.store({self.place(s.buffer, s.index, lanes)}, {value}{mask})"]
-
-    def reduction(self, s: Reduce) -> str:
-        if self.checking:
-            return s.operand
-        if s.operation not in REDUCTIONS or s.axes != tuple([a.name for a in self.reduced]):
-            raise CannotLower(f"reduce_{s.operation} over {', '.join(s.axes)} is not one over whole rows")
-        if s.operation != "sum" and not self.types[s.operand].is_floating:
-            raise CannotLower(f"reduce_{s.operation} of {self.types[s.operand].name}")
-        given = s.operand if self.is_row(s.operand) else f"{s.operand} + tl.zeros([BLOCK], {s.operand}.dtype)"
-        kept = f"tl.where(inside, {given}, {NEUTRAL[s.operation]}).to({TYPES[self.types[s.operand]]})"
-        return REDUCTIONS[s.operation].format(kept)
-
-    def computed(self, s: Compute) -> str:
-        have = self.types[s.operands[-1]]
-        if s.operation == "to":
-            return self.converted(s.operands[0], s.dtype)
-        text = INDICES.get(s.operation) if s.operands[0] in self.indices else row(s.operation, have)
-        if text is None:
-            raise CannotLower(f"{s.operation} of {have.name} has no row in the tables of Triton")
-        if s.operation in INDICES:
-            self.indices.add(s.name)
-        return text(*s.operands)
-
-    def converted(self, operand: str, dtype: DType) -> str:
-        if dtype is dtypes.bool8:
-            return f"({operand} != 0)"
-        halved = dtype.is_floating and dtype.bytes < 4 and not self.types[operand].is_floating
-        # PyTorch rounds integers twice, and Triton's interpreter makes garbage of them in one step
-        return f"{operand}{'.to(tl.float32)' if halved else ''}.to({TYPES[dtype]})"
+def _body(lines: list[str]) -> str:
+    return "".join([f"{INDENT}{line}\n" for line in lines])
 
 
-def _unravelled(point: str, axes: tuple[Axis, ...]) -> list[str]:
-    lines, rest = [], point
-    for axis in reversed(axes[1:]):
-        outer = f"{point}_over_{axis.name}"
-        lines += [f"{axis.name} = {rest} % {axis.size}", f"{outer} = {rest} // {axis.size}"]
-        rest = outer
-    return [*lines, *([f"{axes[0].name} = {rest}"] if axes else [])]
+def _held(writer: Writer) -> list[str]:
+    """Return each statement, one after the other."""
+    lines = writer.elements("0") if writer.reduced else []
+    return lines + [line for s in writer.nest.statements for line in writer.line(s)]
 
 
-def _index(index: Index) -> str:
-    return str(index)
+def _looped(writer: Writer, head: str) -> str:
+    """Return the form that walks elements; ``""`` if there is none."""
+    reductions = [s for s in writer.nest.statements if isinstance(s, Reduce)]
+    if not writer.reduced or not all([writer.accumulates(r) for r in reductions]):
+        return ""
+    stages = stages_of(writer.nest)
+    lines = writer.points()
+    for stage in range(max(stages.values()) + 1):
+        at_points = [s for s in writer.nest.statements if stages[key(s)] == stage and not writer.is_walked(s)]
+        lines += [line for s in at_points if not isinstance(s, Reduce) for line in writer.line(s)]
+        lines += _walk(writer, stages, stage)
+    return head + _body(lines)
 
 
-def _number(s: Constant) -> str:
-    return f'float("{s.text}")' if s.text.lstrip("-") in ("inf", "nan") else s.text
+def _walk(writer: Writer, stages: dict[str, int], stage: int) -> list[str]:
+    """Return the loop over elements that gives the reductions of a stage, and writes what is known in it."""
+    statements = writer.nest.statements
+    over = [s for s in statements if isinstance(s, Reduce) and stages[key(s)] == stage + 1]
+    stored = [s for s in statements if isinstance(s, Store) and writer.is_walked(s) and stages[key(s)] == stage]
+    if not over and not stored:
+        return []
+    needed = {name for s in (*over, *stored) for name in reads(s)}
+    inside: list[Statement] = []
+    for s in reversed(statements):
+        if not isinstance(s, (Store, Reduce)) and s.name in needed and writer.is_walked(s):
+            inside.append(s)
+            needed.update(reads(s))
+    block = writer.elements("start")
+    block += [line for s in reversed(inside) for line in writer.line(s)]
+    block += [writer.accumulated(r) for r in over]
+    block += [line for s in stored for line in writer.line(s)]
+    return [
+        *[writer.neutral(r) for r in over],
+        f"for start in range(0, {writer.extent}, ELEMENTS):",
+        *[INDENT + line for line in block],
+        *[f"{r.name} = {writer.total(r)}" for r in over],
+    ]
+
+
+def key(s: Statement) -> str:
+    """Return what tells a statement from others of its nest: the value that it defines, or where it writes."""
+    return f"{s.buffer} {s.index} {s.value}" if isinstance(s, Store) else s.name
+
+
+def reads(s: Statement) -> tuple[str, ...]:
+    """Return the names of values and axes that a statement reads."""
+    match s:
+        case Store():
+            return (s.value, *[n for i in s.index for n in i.names])
+        case Load():
+            return (*([s.when] if s.when else []), *[n for i in s.index for n in i.names])
+        case Reduce():
+            return (s.operand,)
+    return tuple(getattr(s, "operands", ())) or tuple(getattr(getattr(s, "index", None), "names", ()))
+
+
+def stages_of(nest: Nest) -> dict[str, int]:
+    """Return for each statement how many reductions there are, one after the other, that it depends on."""
+    found: dict[str, int] = {}
+    for s in nest.statements:
+        found[key(s)] = max([found.get(name, 0) for name in reads(s)], default=0) + isinstance(s, Reduce)
+    return found
+
+
+def _across(writer: Writer) -> bool:
+    """Whether most that is read and written has points as neighbours."""
+    elements, votes = {a.name for a in writer.reduced}, 0
+    for s in writer.nest.statements:
+        if isinstance(s, (Load, Store)) and s.index and writer.is_walked(s):
+            last = next((i.names for i in reversed(s.index) if i.names), ())
+            votes += 1 if elements.isdisjoint(last) else -1
+    return bool(elements) and votes > 0
+
+
+__all__ = ["Kernel", "render", "stages_of"]
