@@ -66,7 +66,7 @@ def losses(c: CrossEntropy) -> Losses:
 
 
 def wide(a: TensorProxy) -> TensorProxy:
-    """Return a tensor in the dtype that losses are computed in: PyTorch's kernels compute those of halves in float32."""
+    """Return a tensor in the dtype that losses are computed in: of halves in float32, as in PyTorch's kernels."""
     return lang.to(a, dtypes.float32) if a.dtype.bits < 32 else a
 
 
