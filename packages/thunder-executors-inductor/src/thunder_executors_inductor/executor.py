@@ -40,7 +40,7 @@ class InductorExecutor(FusionExecutor):
         ValueError: Inductor has no mode 'fast': it has default, reduce-overhead, max-autotune
     """
 
-    options = ("whole", "mode")
+    options: tuple[str, ...] = ("whole", "mode")
 
     def __init__(
         self,

@@ -12,12 +12,12 @@ from torch.nn import functional
 
 import thunder_lang as lang
 from thunder_executors import Declined, FusionExecutor, Implementation
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, current_builder, dtypes, value_of
+from thunder_ir import BoundSymbol, DType, OpTags, TensorProxy, current_builder, dtypes, value_of
 from thunder_torch import call, symbol_of
 from thunder_torch.call_arguments import CrossEntropy, called_with
 
 WORTH_IT = 1 << 20  # logits: with fewer, compiling two more regions takes longer than many steps gain
-FLOATS = {"cpu": (dtypes.float32, dtypes.float64)}
+FLOATS: dict[str, tuple[DType, ...]] = {"cpu": (dtypes.float32, dtypes.float64)}
 FLOATS["cuda"] = (*FLOATS["cpu"], dtypes.float16, dtypes.bfloat16)
 CLASSES = (dtypes.int64, dtypes.uint8)
 REDUCTIONS = ("none", "mean", "sum")

@@ -91,7 +91,8 @@ def _walk(writer: Writer, stages: dict[str, int], stage: int) -> list[str]:
     stored = [s for s in statements if isinstance(s, Store) and writer.is_walked(s) and stages[key(s)] == stage]
     if not over and not stored:
         return []
-    needed = {name for s in (*over, *stored) for name in reads(s)}
+    ends: list[Statement] = [*over, *stored]
+    needed = {name for s in ends for name in reads(s)}
     inside: list[Statement] = []
     for s in reversed(statements):
         if not isinstance(s, (Store, Reduce)) and s.name in needed and writer.is_walked(s):
