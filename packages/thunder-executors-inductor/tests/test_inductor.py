@@ -300,9 +300,9 @@ def test_a_missing_compiler_is_named(monkeypatch):
     monkeypatch.setattr(availability.torch.cuda, "is_available", lambda: False)
     assert "there is no C++ compiler" in availability.missing.__wrapped__()
     monkeypatch.setattr(availability.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(availability, "find_spec", lambda name: name)
+    monkeypatch.setattr(availability, "has_triton_package", lambda: True)
     assert "there is no C compiler" in availability.missing.__wrapped__()
-    monkeypatch.setattr(availability, "find_spec", lambda name: None)
+    monkeypatch.setattr(availability, "has_triton_package", lambda: False)
     assert "Triton is not installed" in availability.missing.__wrapped__()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from functools import cache
-from importlib.util import find_spec
 
 import torch
+from torch.utils._triton import has_triton_package
 
 COMPILERS = ("g++", "clang++", "c++", "cl")
 OF_C = ("gcc", "clang", "cc", "cl")
@@ -18,7 +18,7 @@ def missing() -> str | None:
     """Return why Inductor cannot compile here, or ``None``: on a CPU it needs a C++ compiler, on GPUs Triton."""
     if not torch.cuda.is_available():
         return _no_compiler("C++", COMPILERS, "CXX")
-    if find_spec("triton") is None:
+    if not has_triton_package():
         return "Triton is not installed, in which Inductor writes kernels for GPUs"
     return _no_compiler("C", OF_C, "CC")  # by which Triton makes what launches them
 
