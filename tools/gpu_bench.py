@@ -143,13 +143,17 @@ def ways(machine: Machine) -> dict[str, Callable[[Machine, Any], Any]]:
         "eager": eager,
         "thunder": lambda m, model: thunder.jit(model),
         "torch.compile": lambda m, model: m.compiled(model, "default"),
-        "thunder: CUDA graphs": lambda m, model: thunder.jit(model, transforms=[m.graphs()]),
+        "thunder: torch": lambda m, model: thunder.jit(model, executors=["torch"]),
+        "thunder: CUDA graphs": lambda m, model: thunder.jit(model, executors=["torch"], transforms=[m.graphs()]),
         "Liger": liger,
     }
     for name in machine.able():
         listed = list(dict.fromkeys([name, "torch"]))
         found[f"thunder: {name}"] = lambda m, model, listed=listed: thunder.jit(model, executors=listed)
-    if len(others) > 1:
+    if {"triton", "triton_fusion"} <= set(others):
+        listed = ["triton", "triton_fusion", "torch"]
+        found["thunder: triton+triton_fusion"] = lambda m, model: thunder.jit(model, executors=listed)
+    if len(others) > 2:
         found["thunder: " + "+".join(others)] = lambda m, model: thunder.jit(model, executors=[*others, "torch"])
     found["torch.compile, max-autotune"] = lambda m, model: m.compiled(model, "max-autotune")
     return found
@@ -168,7 +172,8 @@ def bench(machine: Machine) -> Iterator[Check]:
 def made(machine: Machine, name: str) -> Job:
     """Return a job, with the same weights and inputs each time."""
     torch.manual_seed(0)
-    job = JOBS[name](machine)
+    with machine.device:  # where random weights are soon drawn
+        job = JOBS[name](machine)
     job.model.to(machine.device, torch.bfloat16)
     return job
 
@@ -201,7 +206,8 @@ def stepped(machine: Machine, name: str, make: Callable[[Machine, Any], Any]) ->
     took = sorted(machine.seconds(step) for _ in range(3 if machine.rehearsed else ROUNDS))
     apart = max(abs(float(loss) - truth) for loss in losses) / abs(truth)
     assert apart < APART, f"a loss is off by {apart:.1e} of eager's"
-    return f"{took[len(took) // 2] * 1e3:.3f} ms, first {first:.1f} s, {machine.held()}, loss off by {apart:.0e}"
+    told = [f"{took[len(took) // 2] * 1e3:.3f} ms", machine.kernels(step), f"first {first:.1f} s", machine.held()]
+    return ", ".join([*told, f"loss off by {apart:.0e}"])
 
 
 def compiled_writer(machine: Machine, model: Any) -> Any:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 
 from thunder_executors import get_all_executors
 from thunder_transforms import CUDAGraphTransform
@@ -80,6 +82,14 @@ class Machine:
         """Return the most memory that was held since it was cleaned."""
         return f"{torch.cuda.max_memory_allocated() >> 20} MiB"
 
+    def kernels(self, step: Callable[[], Any]) -> str:
+        """Return how long the kernels of a step run: what is left of its time, the device waits for Python."""
+        with profile(activities=[ProfilerActivity.CUDA]) as found:
+            step()
+            torch.cuda.synchronize()
+        rows = [e for e in found.key_averages() if e.device_type is DeviceType.CUDA and not e.is_user_annotation]
+        return f"kernels {sum(e.self_device_time_total for e in rows) / 1e3:.3f} ms"
+
 
 class Rehearsal(Machine):
     """The CPU, asked for all that a GPU is asked for: graphs are recorded by the tests' stand-in for them."""
@@ -113,4 +123,8 @@ class Rehearsal(Machine):
         return time.perf_counter() - began
 
     def held(self) -> str:
+        return "rehearsed"
+
+    def kernels(self, step: Callable[[], Any]) -> str:
+        step()
         return "rehearsed"
