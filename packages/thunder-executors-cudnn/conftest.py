@@ -10,6 +10,5 @@ def pytest_collection_modifyitems(items):
     if importlib.util.find_spec("cudnn") is None or importlib.util.find_spec("nvidia.cuda_runtime") is None:
         for item in items:
             if item.path.name == "test_library.py" and item.path.parent.parent.name == "thunder-executors-cudnn":
-                item.add_marker(
-                    pytest.mark.skip(reason="there is no cuDNN for CUDA 12; `python3 tools/dev.py gpu-libraries` runs this")
-                )
+                reason = "there is no cuDNN for CUDA 12; `python3 tools/dev.py gpu-libraries` runs this"
+                item.add_marker(pytest.mark.skip(reason=reason))
