@@ -11,6 +11,7 @@ from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
 
+from thunder_executors_inductor.vectors import settings_for
 from thunder_fx import to_fx
 from thunder_fx.fakes import new_fake_mode
 from thunder_fx.guards import fits_of
@@ -33,7 +34,7 @@ def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, 
         integers among the inputs, in order.
     """
     mode = new_fake_mode()
-    with compile_lock, config.patch({**ALWAYS, **settings}):  # Inductor compiles in one thread at a time
+    with compile_lock, config.patch({**ALWAYS, **settings_for(trace), **settings}):  # Inductor compiles in one thread at a time
         module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
         inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
         output = module.graph.output_node()
