@@ -84,6 +84,31 @@ def test_regions_with_the_same_calls_in_another_order_share_a_kernel():
     assert kernels[0] is kernels[1] and kernels[0].compilations == 1
 
 
+def test_regions_that_differ_in_views_of_their_outputs_share_a_kernel():
+    def first(x):
+        y = (x * 7).exp() + x
+        return y, y.reshape(16).sum(), y.reshape(2, 8).t()
+
+    def second(x):
+        y = (x * 7).exp() + x
+        return y, y.reshape(16).sum()
+
+    x, kernels = torch.randn(4, 4), []
+    for program in (first, second):
+        trace = transform_for_execution(traced(program, Tensor((4, 4))), PRIORITY)
+        (region,) = regions(trace, inductor)
+        kernels.append(region.symbol.implementation)
+        found, expected = trace.python_callable()(x), program(x)
+        assert_close(found, expected)
+        assert [t.stride() for t in found] == [t.stride() for t in expected]
+    assert kernels[0] is kernels[1] and kernels[0].compilations == 1
+
+
+def test_a_view_of_what_stays_within_a_region_is_part_of_it():
+    trace = transform_for_execution(traced(lambda x: ((x * 7).exp() + x).t(), Tensor((4, 3))), PRIORITY)
+    assert [b.symbol.id for b in trace.bound_symbols if b.symbol.executor is not None] == ["inductor.inductor_0"]
+
+
 def test_other_strides_are_compiled_for_and_not_taken_for_the_first():
     run = to_callable(traced(lambda x: (x * 3).exp() + x, Tensor((4, 4))), PRIORITY)
     x = torch.randn(4, 4)

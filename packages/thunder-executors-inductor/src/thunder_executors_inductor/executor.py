@@ -13,6 +13,7 @@ from thunder_executors_inductor.eligible import computes, eligible
 from thunder_executors_inductor.kernels import Kernels, ordered
 from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
+from thunder_executors_inductor.views import without_views
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 from thunder_ir.passes import expand
 from thunder_loops import cost_again
@@ -116,14 +117,17 @@ class InductorExecutor(FusionExecutor):
         prims = expand(Trace("call", tuple(bound.inputs), (bound,), tuple(bound.outputs))).bound_symbols
         return None if any([b.has_tag(OpTags.MATMUL) for b in prims]) else cost_again(prims)
 
-    def fuse(self, region: Region, name: str) -> BoundSymbol | None:
-        """Return the call of a region's kernel; ``None`` where fusing saves nothing, or the region is not wanted."""
+    def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
+        """Return the calls of a region's kernel and of views; ``None`` where fusing saves nothing, or it is not wanted."""
         if sum([computes(bound) for bound in region.bound_symbols]) < 2 and not self.whole:
             return None
         if self.wants is not None and not self.wants(region):
             return None
+        views: tuple[BoundSymbol, ...] = ()
+        if not self.whole and all([_on(("cpu",), bound) for bound in region.bound_symbols]):
+            region, views = without_views(region)  # elsewhere, steps wait for what calls kernels: for views, too
         region = ordered(region)
-        return self.fused(region, name, self.kernels.of(region))
+        return [self.fused(region, name, self.kernels.of(region)), *views]
 
 
 class ByDefault(InductorExecutor):
