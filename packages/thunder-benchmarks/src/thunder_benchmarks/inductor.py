@@ -5,7 +5,7 @@ python -m thunder_benchmarks.inductor nanogpt:layers=6 softmax     targets of th
 python -m thunder_benchmarks.inductor --executors torchcompile     another executor, or several: inductor+llvm
 python -m thunder_benchmarks.inductor --out docs/inductor.md
 
-Each compiler runs a target in a process of its own, with an empty cache of Inductor's and one thread. First steps are
+Each compiler runs a target in a process of its own, with empty caches of Inductor's and one thread. First steps are
 CPU seconds with those of the C++ compiler; further steps are taken in turns, in CPU time. The C library keeps memory
 that is freed: whether it returns pages to the system depends on what the process allocated while it compiled.
 """
@@ -146,6 +146,7 @@ def started(name: str, chosen: str) -> Iterator[subprocess.Popen[str]]:
     """Run a target by a compiler in a process of its own."""
     with tempfile.TemporaryDirectory() as cache:
         own = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"} | KEPT
+        own["TMPDIR"] = cache  # below which Inductor keeps its headers, compiled, whatever directory its cache has
         command = [sys.executable, "-m", "thunder_benchmarks.inductor", "--serve", name, chosen]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, env={**os.environ, **own}, **pipes) as process:
@@ -198,11 +199,12 @@ def page(found: Sequence[Took], ours: str, rounds: int) -> str:
         f"    {command}",
         "",
         f"Training steps of targets of `thunder_benchmarks.targets` by `{ours}` and by `torch.compile`, each in a",
-        "process of its own with an empty cache of Inductor's and one thread. CPU time, with that of the C++ compiler;",
-        f"medians of {rounds} blocks in turns. A first step of a fraction of a second has no region: PyTorch's kernels",
-        "run. The C library keeps memory that is freed: whether it returns pages to the system depends on what the",
-        "process allocated while it compiled. Saved is what autograd keeps for the backward part, inputs included and",
-        "a module's parameters not; different is how far gradients are from eager's, as a share of the largest.",
+        "process of its own with one thread and empty caches of Inductor's, so that each compiles its headers. CPU",
+        f"time, with that of the C++ compiler; medians of {rounds} blocks in turns. A first step of a fraction of a",
+        "second has no region: PyTorch's kernels run. The C library keeps memory that is freed: whether it returns",
+        "pages to the system depends on what the process allocated while it compiled. Saved is what autograd keeps",
+        "for the backward part, inputs included and a module's parameters not; different is how far gradients are",
+        "from eager's, as a share of the largest.",
         "",
         f"PyTorch {torch.__version__}, load average {os.getloadavg()[0]:.1f} when this page was written. Steps take",
         f"{mean:.2f} of `torch.compile`'s time as a geometric mean, {max(ratios):.2f} at most.",
