@@ -18,7 +18,8 @@ from thunder_executors import to_callable
 from thunder_ir import Tensor, trace_of
 from thunder_torch import torch_language
 
-run = to_callable(trace_of(lambda x: (x * 3).exp() + x, Tensor((64, 64)), language=torch_language), ["inductor", "torch"])
+trace = trace_of(lambda x: (x * 3).exp() + x, Tensor((64, 64)), language=torch_language)
+run = to_callable(trace, ["inductor", "torch"])
 x = torch.randn(64, 64)
 torch.testing.assert_close(run(x), (x * 3).exp() + x)
 """

@@ -34,7 +34,8 @@ def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, 
         integers among the inputs, in order.
     """
     mode = new_fake_mode()
-    with compile_lock, config.patch({**ALWAYS, **settings_for(trace), **settings}):  # Inductor compiles in one thread at a time
+    settings = {**ALWAYS, **settings_for(trace), **settings}
+    with compile_lock, config.patch(settings):  # Inductor compiles in one thread at a time
         module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
         inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
         output = module.graph.output_node()

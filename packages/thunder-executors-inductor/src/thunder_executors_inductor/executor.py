@@ -118,7 +118,7 @@ class InductorExecutor(FusionExecutor):
         return None if any([b.has_tag(OpTags.MATMUL) for b in prims]) else cost_again(prims)
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
-        """Return the calls of a region's kernel and of views; ``None`` where fusing saves nothing, or it is not wanted."""
+        """Return the calls of a region's kernel and of views; ``None`` where that saves nothing, or is not wanted."""
         if sum([computes(bound) for bound in region.bound_symbols]) < 2 and not self.whole:
             return None
         if self.wants is not None and not self.wants(region):

@@ -12,7 +12,10 @@ from torch._inductor.cpp_builder import get_cpp_compiler
 
 from thunder_ir import TensorProxy, Trace
 
-FLAGS = {"AVX512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma"), "AVX2": ("-mavx2", "-mfma", "-mf16c")}
+FLAGS = {
+    "AVX512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma"),
+    "AVX2": ("-mavx2", "-mfma", "-mf16c"),
+}
 """Of the C++ compiler, for each name that PyTorch has for what its kernels use."""
 
 
