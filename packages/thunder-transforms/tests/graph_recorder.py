@@ -3,9 +3,10 @@
 While recording, what waits for the device, and what reads memory that is neither the graph's nor an input's, is an
 error. A replay makes the recorded calls again, from and into the memory that they read and wrote then: whoever passes
 an input at another address gets what the old one holds. Graphs of a queue share their memory: a replay leaves NaNs in
-that of all others.
+that of later ones, and in that of earlier ones but for their outputs, which were there when the later ones were recorded.
 """
 
+import ctypes
 import threading
 
 import torch
@@ -25,6 +26,16 @@ def tensors_in(*values):
 
 def address(tensor):
     return tensor.untyped_storage().data_ptr()
+
+
+def apart(tensor):
+    """Return a tensor of the same memory that does not count among its users, as little as a graph of CUDA does."""
+    storage = tensor.untyped_storage()
+    if not storage.nbytes():
+        return tensor
+    memory = torch.frombuffer((ctypes.c_byte * storage.nbytes()).from_address(storage.data_ptr()), dtype=torch.uint8)
+    whole = memory[: storage.nbytes() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
+    return whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 class Capture(TorchDispatchMode):
@@ -72,6 +83,7 @@ class StandInRecorder:
         return function(*inputs)
 
     def record(self, function, inputs):
+        inputs = [apart(t) if isinstance(t, torch.Tensor) else t for t in inputs]
         capture = Capture(inputs)
         try:
             with capture:
@@ -81,14 +93,16 @@ class StandInRecorder:
         given = {address(t) for t in tensors_in(inputs)}
         mine = [t for t in tensors_in([out for *_, out in capture.calls]) if address(t) not in given]
         pool = self.memory.setdefault(self.queue(), [])
-        pool.append(mine)
+        number = len(pool)
+        kept = {address(t) for t in outputs}
+        pool.append((mine, [t for t in mine if address(t) not in kept]))
         spoil(mine)  # a capture computes nothing
-        return Recording(lambda: self.replay(capture.calls, pool, mine), outputs)
+        return Recording(lambda: self.replay(capture.calls, pool, number), outputs)
 
-    def replay(self, calls, pool, mine):
-        for other in pool:
-            if other is not mine:
-                spoil(other)
+    def replay(self, calls, pool, number):
+        for i, (everything, inner) in enumerate(pool):
+            if i != number:
+                spoil(everything if i > number else inner)
         for function, args, kwargs, out in calls:
             again = function(*args, **kwargs)
             mine = {address(t) for t in tensors_in(args, kwargs)}

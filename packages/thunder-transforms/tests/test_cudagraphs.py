@@ -68,7 +68,7 @@ def test_inputs_that_stay_are_read_where_they_are_and_others_are_copied():
     (made,) = transform.runs
     (seen,) = made._seen.values()
     (graph,) = seen.graphs.values()
-    assert made.recorded == 1 and graph.copied == [0]
+    assert made.recorded == 1 and list(graph.copies) == [0]
 
 
 def test_an_input_that_moves_is_found_and_seldom_recorded_again():
@@ -100,6 +100,67 @@ def test_an_input_that_is_gone_is_not_read():
         x = torch.full((100,), float(n))
         assert_close(run(x), (x * 2).exp())
         del x
+
+
+def two_layers():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3))
+
+
+def test_what_the_backward_part_reads_is_not_copied():
+    model, transform = two_layers(), graphs(warm_ups=1)
+    run = compiled(model, transform)
+    for _ in range(6):
+        x = torch.randn(4, 6)
+        found = torch.autograd.grad(run(x).square().sum(), list(model.parameters()))
+        assert_close(found, torch.autograd.grad(model(x).square().sum(), list(model.parameters())))
+    forward, backward = transform.runs
+    (lender,) = [g for s in forward._seen.values() for g in s.graphs.values()]
+    reader = [g for s in backward._seen.values() for g in s.graphs.values()][-1]
+    assert lender.results.lent and len(lender.results.memories) - len(lender.results.lent) == 1
+    assert not reader.results.lent and set(reader.copies) <= {0, 9}  # gradient and input of the call, where they move
+    assert forward.replayed == 5 and backward.replayed >= 3
+
+
+def test_a_program_that_is_called_again_before_its_backward_part_runs_without_graphs():
+    model, transform = two_layers(), graphs(warm_ups=1)
+    run = compiled(model, transform)
+    for _ in range(4):
+        inputs = [torch.randn(4, 6) for _ in range(3)]
+        results = [run(x) for x in inputs]
+        for x, y in reversed(list(zip(inputs, results, strict=True))):
+            found = torch.autograd.grad(y.square().sum(), list(model.parameters()))
+            assert_close(found, torch.autograd.grad(model(x).square().sum(), list(model.parameters())))
+        assert_close(results, [model(x) for x in inputs])
+    assert transform.runs[0].replayed == 4  # the first of three each time; the others run without
+
+
+def test_somebody_who_keeps_what_was_saved_finds_it_unchanged():
+    model, kept = two_layers(), []
+    run = compiled(model, graphs(warm_ups=1))
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append((t, t.clone())) or t, lambda t: t):
+        for _ in range(5):
+            x = torch.randn(4, 6)
+            found = torch.autograd.grad(run(x).square().sum(), list(model.parameters()), retain_graph=True)
+            assert_close(found, torch.autograd.grad(model(x).square().sum(), list(model.parameters())))
+    assert kept and all(torch.equal(a, b) for a, b in kept)
+
+
+def test_runs_of_one_program_hand_on_what_they_computed():
+    transform = graphs(warm_ups=1)
+
+    def function(x):
+        y = (x * 2).exp()
+        return (y + y.sum().item()).sin() * y
+
+    run = compiled(function, transform)
+    for _ in range(6):
+        x = torch.randn(5)
+        assert_close(run(x), function(x))
+    first, second = transform.runs
+    graph = [g for s in second._seen.values() for g in s.graphs.values()][-1]
+    assert len(graph.copies) == 1  # the sum, which no graph computed
+    assert first.replayed == 5 and second.replayed >= 3
 
 
 def test_sizes_that_change_are_other_graphs_up_to_a_bound():

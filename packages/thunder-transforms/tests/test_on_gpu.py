@@ -49,6 +49,18 @@ def test_a_model_trains_as_in_eager(way):
         assert sum(r.replayed for r in graphs.runs) >= 8 and not any(r.reason for r in graphs.runs)
 
 
+def test_a_program_that_is_called_again_before_its_backward_part_has_eagers_gradients():
+    module, graphs = model(), CUDAGraphTransform()
+    run = jit(module, executors=["torch"], transforms=[graphs])
+    for count in (1, 1, 1, 1, 1, 1, 3, 3, 1):
+        inputs = [torch.randn(4, 6, device="cuda") for _ in range(count)]
+        for x, y in zip(inputs, [run(x) for x in inputs], strict=True):
+            found = torch.autograd.grad(y.square().sum(), list(module.parameters()))
+            assert_close(found, torch.autograd.grad(module(x).square().sum(), list(module.parameters())))
+    assert any(g.results.lent for s in graphs.runs[0]._seen.values() for g in s.graphs.values())
+    assert all(r.replayed for r in graphs.runs)
+
+
 def test_random_numbers_are_drawn_at_each_replay():
     graphs = CUDAGraphTransform(warm_ups=1)
     run = jit(lambda x: torch.nn.functional.dropout(x * 2, 0.5) + 1, executors=["torch"], transforms=[graphs])

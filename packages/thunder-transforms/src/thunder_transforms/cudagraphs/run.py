@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from thunder_transforms.cudagraphs.memory import Results
+from thunder_transforms.cudagraphs.memory import Loans, Results
 from thunder_transforms.cudagraphs.recorder import CaptureError, Recorder, Recording
 
 Function = Callable[..., Sequence[torch.Tensor]]
@@ -25,14 +25,16 @@ class Graph:
     Args:
         recording: of the run.
         results: where its outputs lie.
-        inputs: what it was recorded with: inputs that stay where they are, and copies of those that do not.
-        copied: positions of the latter.
+        copies: of the inputs that do not stay where they are, by position, which it reads in place of them.
+        queue: that it was recorded on.
+        number: of what it lends.
     """
 
     recording: Recording
     results: Results
-    inputs: list[Any]
-    copied: list[int]
+    copies: dict[int, torch.Tensor]
+    queue: Hashable
+    number: int
 
 
 @dataclass(slots=True, eq=False)
@@ -60,21 +62,31 @@ class GraphRun:
     While one graph of a recorder is recorded or replayed, in whatever thread, others run their calls without one.
     Inputs that come with the same address call after call, as parameters do, are read where they are; the address is
     part of the graph's key. Others are copied to memory that stays. Results are copied out of the graph's memory, so
-    that they are the caller's; those that are views of inputs are views of this call's.
+    that they are the caller's; those that are views of inputs are views of this call's. Results that only later runs of
+    the program read, or its backward part, are lent: their memory is handed out, and another graph may read it where it
+    is. While somebody has some of it that a replay would overwrite, as where a program is called twice before its
+    backward part, the calls run without a graph.
 
     Args:
         function: the run.
         recorder: what records it.
         warm_ups: calls of one kind of inputs before it is recorded.
         most: graphs that are kept; the one that was used longest ago goes first.
+        lends: positions of results that are lent.
+        loans: those of all graphs that share memory.
     """
 
-    def __init__(self, function: Function, recorder: Recorder, warm_ups: int = 2, most: int = 16) -> None:
+    def __init__(
+        self, function: Function, recorder: Recorder, warm_ups: int = 2, most: int = 16, lends: Collection[int] = (),
+        loans: Loans | None = None,
+    ) -> None:  # fmt: skip
         self.__name__ = getattr(function, "__name__", "run")
         self.function = function
         self.recorder = recorder
         self.warm_ups = warm_ups
         self.most = most
+        self.lends = frozenset(lends)
+        self.loans = Loans() if loans is None else loans
         self.reason = ""  # why it is recorded no more
         self.recorded = self.replayed = 0
         self._seen: dict[Key, Seen] = {}
@@ -98,13 +110,19 @@ class GraphRun:
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
         addresses = tuple([t.data_ptr() for t in inputs if isinstance(t, torch.Tensor)])
-        key = (self.recorder.queue(), *[_kind(value) for value in inputs])
+        borrowed = tuple([self.loans.has(a) for a in addresses])
+        queue = self.recorder.queue()
+        key = (queue, borrowed, *[_kind(value) for value in inputs])
         seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= self.most:
-                self._seen.pop(next(iter(self._seen)))
+                for graph in self._seen.pop(next(iter(self._seen))).graphs.values():
+                    self.loans.drop(graph.queue, graph.number)
             seen = self._seen[key] = Seen(addresses, moves=[0] * len(addresses), copied=[False] * len(addresses))
-        seen.moves = [m + (a != b) for m, a, b in zip(seen.moves, addresses, seen.addresses, strict=True)]
+        seen.moves = [
+            m + (a != b and not stays)
+            for m, a, b, stays in zip(seen.moves, addresses, seen.addresses, borrowed, strict=True)
+        ]
         seen.addresses = addresses
         seen.calls += 1
         if seen.calls <= self.warm_ups:
@@ -117,12 +135,18 @@ class GraphRun:
             graph = self._recorded(inputs, seen.copied)
             if graph is None:
                 return tuple(self.function(*inputs))
-            seen.graphs[place] = graph
-            if sum([len(s.graphs) for s in self._seen.values()]) > self.most:
-                next(s for s in self._seen.values() if s.graphs).graphs.popitem(last=False)
+            self._keep(seen, place, graph)
         else:
             seen.graphs.move_to_end(place)
+        if self.loans.are_read(queue, graph.number):
+            return tuple(self.function(*inputs))
         return self._replay(graph, inputs)
+
+    def _keep(self, seen: Seen, place: Key, graph: Graph) -> None:
+        seen.graphs[place] = graph
+        if sum([len(s.graphs) for s in self._seen.values()]) > self.most:
+            _, oldest = next(s for s in self._seen.values() if s.graphs).graphs.popitem(last=False)
+            self.loans.drop(oldest.queue, oldest.number)
 
     def _recorded(self, inputs: tuple[Any, ...], moving: list[bool]) -> Graph | None:
         tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
@@ -133,16 +157,18 @@ class GraphRun:
         except CaptureError as error:
             self.reason = str(error)
             return None
-        results = Results.of(recording.outputs, read)
+        results = Results.of(recording.outputs, read, self.lends)
         if results is None:
             self.reason = "a result sees memory as another dtype than an input or another result does"
             return None
         self.recorded += 1
-        return Graph(recording, results, read, copied)
+        queue = self.recorder.queue()
+        copies = {i: read[i] for i in copied}  # of the others nothing is kept: what was lent is given back
+        return Graph(recording, results, copies, queue, self.loans.add(queue, results))
 
     def _replay(self, graph: Graph, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
-        for i in graph.copied:
-            _once(graph.inputs[i]).copy_(_once(inputs[i]))
+        for i, copy in graph.copies.items():
+            _once(copy).copy_(_once(inputs[i]))
         graph.recording.replay()
         self.replayed += 1
         return graph.results.taken_out(inputs)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from thunder_executors import FusionExecutor, Region, calls_of, free_after_last_use, join_runs
 from thunder_frontend import Transform
-from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace
-from thunder_ir.passes import has_effect, trace_pass
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace, flat_proxies
+from thunder_ir.passes import has_effect, leading_to, trace_pass
+from thunder_transforms.cudagraphs.memory import Loans
 from thunder_transforms.cudagraphs.recorder import CudaRecorder, Recorder
 from thunder_transforms.cudagraphs.run import GraphRun
 
@@ -37,7 +40,9 @@ class CUDAGraphTransform(Transform):
     """Run the longest runs of calls that can be recorded as CUDA graphs, in forward and backward programs.
 
     A run is recorded after some calls with inputs of one kind, and replayed from then on. Inputs that come at the same
-    address each time, as parameters do, are read where they are; others are copied, and results are copied out.
+    address each time, as parameters do, are read where they are; others are copied. What a program returns is copied
+    out; what its later runs and its backward part read stays where it is, until these have read it: if the program is
+    called again before, it runs without graphs.
 
     Args:
         warm_ups: calls of one kind of inputs before a run is recorded.
@@ -64,15 +69,17 @@ class CUDAGraphTransform(Transform):
         self.recorder: Recorder = CudaRecorder() if recorder is None else recorder
         self.left_out: list[LeftOut] = []
         self.runs: list[GraphRun] = []
+        self.loans = Loans()
 
     def transform_trace_post_optimization(self, computation_trace: Trace, **kwargs: Any) -> Trace:
         return record_runs(computation_trace, self)
 
-    def joined(self, region: Region, number: int) -> BoundSymbol:
-        """Return the call that runs a region as a graph."""
+    def joined(self, region: Region, number: int, kept: Container[str] = ()) -> BoundSymbol:
+        """Return the call that runs a region as a graph; ``kept`` names what the caller of the program may have."""
         name = f"cuda_graph_{number}"
         function = free_after_last_use(region.trace(name)).python_callable()
-        run = GraphRun(function, self.recorder, self.warm_ups, self.most)
+        lends = [i for i, p in enumerate(region.outputs) if p.name not in kept]
+        run = GraphRun(function, self.recorder, self.warm_ups, self.most, lends, self.loans)
         self.runs.append(run)
         return _EXECUTOR.fused(region, name, run)
 
@@ -93,7 +100,15 @@ def record_runs(trace: Trace, transform: CUDAGraphTransform) -> Trace:
     transform.left_out += [
         LeftOut(b.symbol.name, reason, b.location) for b, reason in zip(calls, reasons, strict=True) if reason
     ]
-    return join_runs(trace, calls, [not reason for reason in reasons], transform.smallest, transform.joined)
+    others = [b for b, reason in zip(calls, reasons, strict=True) if reason]
+    kept = leading_to(others, [p.name for p in flat_proxies(_returned(trace))])[1]
+    taken = [not reason for reason in reasons]
+    return join_runs(trace, calls, taken, transform.smallest, partial(transform.joined, kept=kept))
+
+
+def _returned(trace: Trace) -> Any:
+    """Return what the caller of a program gets: of a forward program not what is saved for the backward one."""
+    return trace.output[0] if trace.name.endswith("_forward") else trace.output
 
 
 def why_not_captured(bound: BoundSymbol, device_type: str = "cuda") -> str:
