@@ -3,7 +3,7 @@
 While recording, what waits for the device, and what reads memory that is neither the graph's nor an input's, is an
 error. A replay makes the recorded calls again, from and into the memory that they read and wrote then: whoever passes
 an input at another address gets what the old one holds. Graphs of a queue share their memory: a replay leaves NaNs in
-that of later ones, and in that of earlier ones but for their outputs, which were there when the later ones were recorded.
+that of later ones, and of earlier ones but in their outputs, which were there when the later ones were recorded.
 """
 
 import ctypes
