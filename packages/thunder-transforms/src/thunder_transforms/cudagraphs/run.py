@@ -116,8 +116,8 @@ class GraphRun:
         seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= self.most:
-                for graph in self._seen.pop(next(iter(self._seen))).graphs.values():
-                    self.loans.drop(graph.queue, graph.number)
+                for old in self._seen.pop(next(iter(self._seen))).graphs.values():
+                    self.loans.drop(old.queue, old.number)
             seen = self._seen[key] = Seen(addresses, moves=[0] * len(addresses), copied=[False] * len(addresses))
         seen.moves = [
             m + (a != b and not stays)
