@@ -7,7 +7,18 @@ import pytest
 import torch
 
 import thunder
-from thunder_benchmarks import branches, calls, first_calls, fusion, fusion_page, imports, inductor, passes, reports
+from thunder_benchmarks import (
+    branches,
+    calls,
+    first_calls,
+    fusion,
+    fusion_page,
+    imports,
+    inductor,
+    passes,
+    reports,
+    transforms,
+)
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -115,3 +126,11 @@ def test_the_report_of_a_model_is_measured_and_written(tmp_path, capsys):
     found = reports.main(["--set", "layers=2", "--page", str(page)])
     assert found.operations > 100 and found.seconds > 0 and found.size == page.stat().st_size
     assert f"{found.operations:,}" in capsys.readouterr().out
+
+
+def test_each_transform_computes_what_eager_does_and_is_measured(monkeypatch, capsys):
+    options = ["--rounds", "1", "--block", "0.001", "--compilers", "eager", "thunder", "thunder, kernels"]
+    monkeypatch.setattr(sys, "argv", ["transforms", *options])
+    transforms.main()
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in transforms.CASES)
