@@ -89,6 +89,11 @@ def benchmark(x):
     return x * 2 if torch.backends.cudnn.benchmark else x
 
 
+def derivatives_off(x):
+    torch._C._set_fwd_grad_enabled(False)
+    return x * 2
+
+
 def attention(x):
     torch.backends.cuda.enable_flash_sdp(False)
     return x * 2
@@ -113,7 +118,7 @@ def raises(x):
 PROGRAMS = (
     grad_off, grad_on, grad_mode_entered, autocast_entered, autocast_set, default_dtype,
     pytest.param(default_device, marks=needs_torch(2, 10, "cannot tell its device once none is set")), deterministic,
-    threads, precision, benchmark, attention, anomalies, print_options, raises,
+    threads, precision, benchmark, derivatives_off, attention, anomalies, print_options, raises,
 )  # fmt: skip
 
 
@@ -147,6 +152,25 @@ def test_what_is_set_already_is_set_again_once_it_is_not():
     compiled(torch.ones(2))
     assert torch.get_num_threads() == 1
     assert not torch.backends.cudnn.benchmark
+
+
+def test_a_setter_that_sets_one_setting_has_that_one_guarded_alone():
+    compiled = jit(derivatives_off)
+    for benchmark in (False, True):
+        torch.backends.cudnn.benchmark = benchmark
+        for enabled in (False, True):
+            torch._C._set_fwd_grad_enabled(enabled)
+            compiled(torch.ones(2))
+            assert not torch._C._is_fwd_grad_enabled()
+    assert cache_misses(compiled) == 2
+
+
+def test_derivatives_of_torch_func_guard_none_of_the_settings_that_they_leave():
+    compiled = jit(lambda x: torch.func.grad(lambda v: v.sin().sum())(x))
+    for benchmark in (False, True):
+        torch.backends.cudnn.benchmark = benchmark
+        compiled(torch.ones(2))
+    assert cache_misses(compiled) == 1
 
 
 def test_settings_that_a_block_restores_are_not_guarded():

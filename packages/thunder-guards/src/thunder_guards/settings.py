@@ -34,6 +34,7 @@ class Setting:
         guarded: whether every program is compiled for what it is.
         of_kernels: whether it says how operations compute, or what they return: one depends on what it is at that place
             of the program.
+        setter: a function that sets it and nothing else, if there is one.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Setting:
     assign: Callable[[Any], Any]
     guarded: bool = False
     of_kernels: bool = False
+    setter: Callable[..., Any] | None = None
 
     def now(self) -> Any:
         """Return what it is; :data:`UNKNOWN` if PyTorch does not tell."""
@@ -67,8 +69,9 @@ def _in_pairs() -> Iterator[Setting]:
         for getter in GETTERS:
             get = getattr(torch._C, getter.format(name), None)
             if get is not None and _tells(get):
-                assign = _taking(getattr(torch._C, setter), get())
-                yield Setting(name, get, assign, of_kernels=OF_KERNELS.search(name) is not None)
+                own, of_kernels = getattr(torch._C, setter), OF_KERNELS.search(name) is not None
+                # those of kernels may set another one with it, as the precision of products does
+                yield Setting(name, get, _taking(own, get()), False, of_kernels, None if of_kernels else own)
                 break
 
 

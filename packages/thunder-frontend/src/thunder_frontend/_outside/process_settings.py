@@ -34,6 +34,12 @@ UNTOLD = frozenset(
 )
 """Functions in C that set what none tells, or what can be set once only."""
 
+OF_DERIVATIVES = frozenset({"set_inplace_requires_grad_allowed", "disable_saved_tensors_hooks"})
+"""What ``torch.func`` calls for its levels, and what sets none of :data:`SETTINGS`."""
+
+SETTERS = {setting.setter: setting for setting in SETTINGS if setting.setter is not None}
+"""For functions in C that set one of them and nothing else, which."""
+
 
 class ProcessSettings:
     """Knows what PyTorch was set to when the program began.
@@ -46,8 +52,9 @@ class ProcessSettings:
         self._answers = answers
         self._before = settings_now()
         self._asked: set[Any] = set()
+        self._set: dict[str, Setting] = {}
         self.calls = 0
-        """How many calls were seen that may change a setting."""
+        """How many calls were seen that may change any setting."""
 
     def called(self, fn: object) -> None:
         """Take in a call, about to be made, of code that is not interpreted.
@@ -57,6 +64,11 @@ class ProcessSettings:
         """
         name = getattr(fn, "__name__", "")
         if not isinstance(name, str) or not SETS.fullmatch(name) or name in OF_GRAD_MODE or not _is_of_torch(fn):
+            return
+        if name in OF_DERIVATIVES:
+            return
+        if isinstance(fn, types.BuiltinFunctionType) and fn in SETTERS:
+            self._set[SETTERS[fn].name] = SETTERS[fn]
             return
         if name in OF_AUTOCAST:
             self._autocast(*OF_AUTOCAST[name])
@@ -104,8 +116,11 @@ class ProcessSettings:
         """Return what the program leaves other than it was, put that back, and guard what it was."""
         changed = self.changed()
         self.restore()
-        if self.calls or any([not setting.guarded for setting, _ in changed]):
+        if self.calls or any([not setting.guarded and setting.name not in self._set for setting, _ in changed]):
             self._answers.result_of(settings_as_text, (), text_of(self._before))
+        else:
+            for setting in self._set.values():
+                self._answers.result_of(setting.get, (), setting.get())
         return changed
 
 
