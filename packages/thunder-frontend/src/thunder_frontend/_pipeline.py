@@ -25,7 +25,7 @@ from thunder_guards.templates import Built, is_plain
 from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
-from thunder_prims import tidy
+from thunder_prims import tidy, tidy_apart
 from thunder_torch import symbol_of
 from thunder_torch.differentiated import Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
@@ -134,6 +134,11 @@ def _undifferentiated(
     program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], returns_result: bool
 ) -> Callable[..., Any]:
     """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
+    with timer("transforms"):
+        tidied = tidy_apart(trace)
+        if tidied.bound_symbols != trace.bound_symbols:
+            traces.append(tidied)
+            trace = tidied
     with timer("executors"):
         writing = None if returns_result else partial(written_in_place, program)
         traces += execution_traces(trace, options.executors, writing)

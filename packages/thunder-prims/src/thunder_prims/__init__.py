@@ -16,6 +16,7 @@ from thunder_prims.factorization import *
 from thunder_prims.fft import *
 from thunder_prims.gathering import *
 from thunder_prims.indexing import *
+from thunder_prims.keeping import tidy_apart as tidy_apart
 from thunder_prims.linalg import *
 from thunder_prims.nn import *
 from thunder_prims.numbers import *

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, is_one
 from thunder_ir.passes import KEEP, dead_code_elimination, rewrite, trace_pass
-from thunder_prims.elementwise_binary import add
+from thunder_prims.creation import full
+from thunder_prims.elementwise_binary import add, mul
 from thunder_prims.operands import replaced
 from thunder_prims.prim import Prim
 from thunder_prims.reduction import sum
@@ -17,18 +18,20 @@ from thunder_prims.shape import broadcast_in_dim, cat, pad, reshape, slice, tran
 
 
 @trace_pass
-def tidy(trace: Trace, apart: bool = False) -> Trace:
+def tidy(trace: Trace, apart: bool = False, keep: Collection[str] = ()) -> Trace:
     """Drop moves of elements that move nothing, join those that follow one another, and put parts together at once.
 
     What is repeated and then computed elementwise is computed first and then repeated, unless it is a result, whose
     elements lie apart. The gradient of a tensor that
     was split is a sum of its parts, each padded by zeros to the size of the whole; that becomes one ``cat`` of the
-    parts. The pass is for programs that rules have made, which are full of such things. It keeps values, but for the
-    order in which a part is added to what overlaps with it.
+    parts. What is multiplied by ones, as the gradient of a result is, is taken as it is. The pass is for programs that
+    rules have made, which are full of such things. It keeps values, but for the order in which a part is added to what
+    overlaps with it. Calls that are tagged to let no derivative through stay, as others stand behind them.
 
     Args:
         trace: the program.
         apart: whether the elements of a result that repeats what was computed elementwise shall lie apart, too.
+        keep: the names of values whose calls are left as they are.
 
     Example:
         >>> from thunder_ir import Tensor, trace_of
@@ -40,8 +43,8 @@ def tidy(trace: Trace, apart: bool = False) -> Trace:
             t3 = prims.cat((a, b), 0)  # float32[5]
             return t3
     """
-    moved = rewrite(trace, _Moves(frozenset([p.name for p in trace.outputs]), apart).visit)
-    joined = _Sums(moved).joined()
+    moved = rewrite(trace, _Moves(frozenset([p.name for p in trace.outputs]), apart, frozenset(keep)).visit)
+    joined = _Sums(moved, frozenset(keep)).joined()
     return trace if joined is trace else dead_code_elimination(joined)
 
 
@@ -58,24 +61,48 @@ class _Moves:
 
     Args:
         results: the names of what the program returns.
-        apart: as for :func:`tidy`.
+        apart, keep: as for :func:`tidy`.
     """
 
-    def __init__(self, results: frozenset[str], apart: bool) -> None:
+    def __init__(self, results: frozenset[str], apart: bool, keep: frozenset[str]) -> None:
         self.results = results
         self.apart = apart
+        self.keep = keep
+        self.ones: set[str] = set()  # what is 1 everywhere
         self.computed: dict[str, BoundSymbol] = {}  # elementwise, where results are to lie apart
         self.reshaped: dict[str, TensorProxy] = {}  # from the result of a reshape to what it was made of
         self.transposed: dict[str, tuple[TensorProxy, tuple[int, ...]]] = {}
         self.repeated: dict[str, _Repeated] = {}
 
     def visit(self, bound: BoundSymbol) -> Any:
+        if bound.symbol is full:
+            self.full(bound.output, *bound.args)
+            return KEEP
+        if _lets_nothing_through(bound) or not self.keep.isdisjoint([p.name for p in bound.outputs]):
+            return KEEP
         simplify = _SIMPLIFY.get(bound.symbol)
         if simplify is not None:
-            return simplify(self, bound.output, *bound.args)
+            made = simplify(self, bound.output, *bound.args)
+            if bound.symbol in _REPEATING and bound.args[0].name in self.ones:
+                self.ones.add(bound.output.name if made is KEEP else made.name)
+            return made
+        if bound.symbol is mul and self.ones:
+            same = self.mul(bound.output, *bound.args)
+            if same is not None:
+                return same
         if (self.repeated or self.apart) and OpTags.ELEMENTWISE in bound.symbol.tags and isinstance(bound.symbol, Prim):
             return self.elementwise(bound)
         return KEEP
+
+    def full(self, output: TensorProxy, shape: Sequence[Any], value: Any, *rest: Any) -> None:
+        if value.__class__ in (int, float) and value == 1:
+            self.ones.add(output.name)
+
+    def mul(self, output: TensorProxy, a: Any, b: Any) -> Any:
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, TensorProxy) and one.name in self.ones and isinstance(other, TensorProxy):
+                return other if other.requires_grad is output.requires_grad else None
+        return None
 
     def elementwise(self, bound: BoundSymbol) -> Any:
         """Compute each element once where all operands repeat theirs in the same way."""
@@ -101,6 +128,8 @@ class _Moves:
         if last is not None and output.name in self.results:
             whole = [broadcast_in_dim(v, shape, dims) if isinstance(v, TensorProxy) else v for v in last.args]
             return last.symbol(*whole)
+        if _puts_in_ones(a.shape, shape, dims):
+            self.reshaped[output.name] = self.reshaped.get(a.name, a)
         self.repeated[output.name] = _Repeated(a, tuple(dims))
         return KEEP
 
@@ -152,11 +181,29 @@ _SIMPLIFY: dict[Symbol, Callable[..., Any]] = {
     reshape: _Moves.reshape, view: _Moves.view, transpose: _Moves.transpose, sum: _Moves.sum, slice: _Moves.slice,
     broadcast_in_dim: _Moves.broadcast_in_dim, pad: _Moves.pad, cat: _Moves.cat,
 }  # fmt: skip
+_REPEATING = frozenset({reshape, view, transpose, slice, broadcast_in_dim})
+"""What of these returns elements of its argument alone."""
+
+
+def simplifies(bound: BoundSymbol) -> bool:
+    """Whether a call is of a prim that :func:`tidy` may take out."""
+    return bound.symbol in _SIMPLIFY
+
+
+def _lets_nothing_through(bound: BoundSymbol) -> bool:
+    return OpTags.CONSTANT_FOR_DERIVATIVE in bound.tags
 
 
 def _equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Whether sizes are known to be equal, without asking symbolic ones for their values."""
     return len(a) == len(b) and all([x is y or _known(x) == _known(y) for x, y in zip(a, b, strict=True)])
+
+
+def _puts_in_ones(shape: Sequence[Any], wanted: Sequence[Any], dims: Sequence[int]) -> bool:
+    """Whether a broadcast puts in dimensions of one element, and repeats nothing."""
+    there = set(dims)
+    same = all([shape[i] is wanted[d] or _known(shape[i]) == _known(wanted[d]) for i, d in enumerate(dims)])
+    return same and all([is_one(size) for d, size in enumerate(wanted) if d not in there])
 
 
 def _known(size: Any) -> Any:
@@ -175,10 +222,16 @@ class _Part:
 
 
 class _Sums:
-    """Finds sums of parts that do not overlap."""
+    """Finds sums of parts that do not overlap.
 
-    def __init__(self, trace: Trace) -> None:
+    Args:
+        trace: the program.
+        keep: as for :func:`tidy`.
+    """
+
+    def __init__(self, trace: Trace, keep: frozenset[str]) -> None:
         self.trace = trace
+        self.keep = keep
         self.uses = Counter([p.name for b in trace.bound_symbols for p in b.inputs])
         self.uses.update([p.name for p in trace.outputs])
         self.parts: dict[str, _Part] = {}
@@ -188,9 +241,11 @@ class _Sums:
     def joined(self) -> Trace:
         """Return the program with parts put together where sums add several."""
         for bound in self.trace.bound_symbols:
+            if _lets_nothing_through(bound):
+                continue
             if bound.symbol is pad:
                 self.find_part(bound)
-            elif bound.symbol is add:
+            elif bound.symbol is add and bound.output.name not in self.keep:
                 self.find_sum(bound)
         whole = {name: terms for name, terms in self.sums.items() if self.can_be_better(terms)}
         return rewrite(self.trace, lambda bound: self.rebuilt(bound, whole)) if whole else self.trace
