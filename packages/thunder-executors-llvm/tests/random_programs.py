@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,8 @@ SCALES = {"bfloat16": 3e-2, "float16": 4e-3, "float32": 2e-4, "float64": 1e-9}
 FLOAT_UNARY = "abs neg exp tanh sin sigmoid floor round sqrt sign erf reciprocal".split()
 BINARY = "add sub mul maximum minimum".split()
 COMPARISONS = "lt ge eq ne".split()
+LARGEST = 1000
+"""Elements of what is multiplied with each other in all pairs along a dimension."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,9 @@ def step(pick: random.Random, values: list[Any]) -> Any:
         return looked_up(pick, a, values)
     if kind == 10 and a.ndim and not a.dtype.is_bool:
         return scanned(pick, a)
+    if kind == 11 and a.ndim and not a.dtype.is_bool and math.prod(a.shape) < LARGEST and pick.random() < 0.4:
+        columns, rows = (*a.shape, 1), (*a.shape[:-1], 1, a.shape[-1])
+        return prims.matmul(prims.reshape(a, columns), prims.reshape(b, rows))
     if a.dtype.is_floating:
         return getattr(prims, pick.choice(FLOAT_UNARY))(a)
     return prims.bitwise_not(a)

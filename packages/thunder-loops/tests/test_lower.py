@@ -158,7 +158,24 @@ def test_the_reference_machine_computes_what_prims_mean(symbol):
 
 
 def test_what_has_no_loop_nest_is_refused_by_name():
-    with pytest.raises(CannotLower, match="prims.matmul has no loop nest; add one with @lowering"):
+    with pytest.raises(CannotLower, match="prims.cholesky has no loop nest; add one with @lowering"):
+        lower(trace_of(prims.cholesky, Tensor((2, 2))))
+
+
+def test_columns_times_rows_are_a_loop_nest_and_other_products_are_the_librarys():
+    assert_text(
+        lower(trace_of(lambda a, b: prims.matmul(prims.neg(a), b), Tensor((5, 2, 1)), Tensor((5, 1, 3)))),
+        """
+        def program(a0: "float32[5, 2, 1]", a1: "float32[5, 1, 3]", out0: "float32[5, 2, 3]"):
+            for (i0, i1, i2,) in space(i0=5, i1=2, i2=3):
+                v0 = load(a0, (i0, i1, 0))  # float32
+                v1 = neg(v0)  # float32
+                v2 = load(a1, (i0, 0, i2))  # float32
+                v3 = mul(v1, v2)  # float32
+                store(out0, (i0, i1, i2), v3)
+        """,
+    )
+    with pytest.raises(CannotLower, match="products of matrices are the library's"):
         lower(trace_of(prims.matmul, Tensor((2, 2)), Tensor((2, 2))))
 
 

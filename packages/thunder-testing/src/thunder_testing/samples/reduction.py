@@ -118,8 +118,9 @@ def index_put() -> Iterator[Sample]:
 
 @samples(prims.matmul)
 def matmul() -> Iterator[Sample]:
-    """Matrices, batches of them, and empty ones."""
-    for a, b in (((2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((2, 0), (0, 3)), ((0, 2), (2, 3))):
+    """Matrices, batches of them, columns times rows, and empty ones."""
+    shapes = (((2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((2, 0), (0, 3)), ((0, 2), (2, 3)))
+    for a, b in (*shapes, ((2, 1), (1, 3)), ((5, 2, 1), (5, 1, 3))):
         yield Sample((values("float64", a), values("float64", b, seed=1)))
 
 
