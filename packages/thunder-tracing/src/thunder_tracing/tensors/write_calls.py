@@ -300,7 +300,10 @@ class WriteCalls(TorchCalls):
         return record_overwritten(self.builder, old, new, tracked)
 
     def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-        """Return the parent's value after ``value`` was written to its view."""
+        """Return the parent's value after ``value`` was written to its view, in whatever layout that is."""
+        made = self.producers().get(value.name)
+        if made is not None and made.symbol.origin is laid_out:
+            value = made.args[0]
         return self.laid_out_as(parent, scatter_into_parent(self.on_values, view, parent, value))
 
     def check_writable(self, target: TracedTensor, in_part: bool = False) -> None:
