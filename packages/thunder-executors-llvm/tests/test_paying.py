@@ -73,6 +73,22 @@ def test_small_tensors_of_a_program_with_large_ones_are_left_to_others():
     assert [p.shape for p in kernel.outputs] == [(SIDE, SIDE)]
 
 
+def test_a_choice_by_elements_alone_is_in_a_kernel_and_arithmetic_alone_is_not():
+    x = torch.randn(SIDE, SIDE)
+
+    assert len(kernels(lambda x: symbol_of(torch.where)(x < 0, 0.0, x), x)) == 1
+    assert len(kernels(lambda m, x: symbol_of(torch.where)(m, x, x), x < 0, x)) == 1
+    assert not kernels(lambda x: x * x, x)
+
+
+def test_columns_times_rows_are_in_a_kernel_with_what_is_around_them():
+    x = torch.randn(SIDE, SIDE)
+    columns, rows = x[:, :1], x[:1]
+
+    assert len(kernels(lambda a, b: symbol_of(torch.matmul)(a, b) + 1, columns, rows)) == 1
+    assert not kernels(lambda a, b: symbol_of(torch.matmul)(a, b), columns, rows)
+
+
 def test_what_moves_elements_is_left_to_others():
     x = torch.ones(SIDE, SIDE)
 

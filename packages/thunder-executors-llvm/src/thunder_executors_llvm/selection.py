@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from thunder_executors import Declined
 from thunder_executors_llvm import arithmetic, division, folding, mathematics, polynomials
 from thunder_executors_llvm.conversion import missing
@@ -24,12 +26,16 @@ from thunder_loops import (
     lower,
     moves_only,
 )
-from thunder_prims import convert_element_type, std, var, var_mean
+from thunder_prims import convert_element_type, std, var, var_mean, where
+from thunder_torch import symbol_of
 
 _FAMILIES = (arithmetic, division, polynomials, mathematics)  # which file their rows when they are imported
 
 SPREADS = frozenset({std, var, var_mean})
 """Reductions that compute with the elements."""
+
+BRANCHES = frozenset({where, symbol_of(torch.where), symbol_of(torch.masked_fill)})
+"""What PyTorch's kernels do with a jump for each element, which takes many times as long where choices vary."""
 
 
 def why_not(bound: BoundSymbol, target: Target) -> str | None:
@@ -81,7 +87,7 @@ def _row(statement: Compute, made: dict[str, Statement], target: Target) -> str 
 def worth(parts: Parts) -> bool | Declined:
     """Whether kernels would save passes over memory, against one kernel of PyTorch for each call."""
     computing = [b for b in parts.inside if not moves_only(b)]
-    if len(computing) < 2 and not digests(parts):
+    if len(computing) < 2 and not BRANCHES.intersection([b.symbol for b in computing]) and not digests(parts):
         return Declined("one kernel of PyTorch does the same")
     return True
 
