@@ -1,6 +1,6 @@
 """Regions made of real calls: what is recorded is what PyTorch returned."""
 
-import functools
+import pkgutil
 
 import torch
 
@@ -13,8 +13,8 @@ from thunder_torch.convert import proxy_of
 
 
 def function_at(path):
-    """Return the function of PyTorch at a dotted path."""
-    return functools.reduce(getattr, path.split(".")[1:], torch)
+    """Return the function at a dotted path."""
+    return pkgutil.resolve_name(path)
 
 
 def many(x, w):

@@ -184,6 +184,16 @@ def matmul(table: Table, bound: BoundSymbol) -> None:
     table.step("product", a.name, b.name, bound.output.name, dtype)
 
 
+@lowering("thunder_executors_torch.linalg.outer")
+def outer(table: Table, bound: BoundSymbol) -> None:
+    """Columns times rows, put into rows where the operands have it lie otherwise."""
+    a, b = _operands(bound)
+    made = table.new()
+    table.step("binary", imported("aoti_torch_cpu_mul_Tensor"), a.name, b.name, made.name)
+    call(table, "aten::contiguous", "", made, into=bound.output.name)
+    table.release(made)
+
+
 for _name in ("view", "reshape"):
     _row = inner_or(views.shaped(f"aten::{_name}"), spread(f"aten::{_name}"))
     lowering(f"torch.Tensor.{_name}", *["torch.reshape"] * (_name == "reshape"), new=False)(_row)
@@ -253,6 +263,15 @@ def constant(table: Table, bound: BoundSymbol) -> None:
     table.release(made)
 
 
+@lowering("torch.full_like")
+def full_like(table: Table, bound: BoundSymbol) -> None:
+    """Of zeros or ones, for which there are operators without a number."""
+    a, value = _operands(bound)
+    if value.__class__ not in (int, float) or value not in (0, 1) or math.copysign(1.0, value) < 0:
+        raise CannotExpress("it is filled with another number than 0 or 1")
+    dispatch(table, bound.replace(args=(a,)), "aten::ones_like" if value else "aten::zeros_like", "")
+
+
 def conversion(dtype: torch.dtype) -> Lowering:
     """Return the row of a method that is called like the dtype that it converts to."""
 
@@ -311,6 +330,7 @@ COMPUTING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch.ge", "ge", ("Tensor",)),
     ("torch.logical_and", "logical_and", ("",)),
     ("torch.logical_or", "logical_or", ("",)),
+    ("torch.diagonal_scatter", "diagonal_scatter", ("",)),
 )
 """Calls that make new memory: path, operator, overloads."""
 
@@ -327,6 +347,9 @@ VIEWING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch.select", "select", ("int",)),
     ("torch.narrow", "narrow", ("",)),
     ("torch.unbind", "unbind", ("int",)),
+    ("torch.diagonal", "diagonal", ("",)),
+    ("torch.movedim", "movedim", ("int", "intlist")),
+    ("torch.Tensor.unflatten", "unflatten", ("int",)),
 )
 """Calls that may return views."""
 
