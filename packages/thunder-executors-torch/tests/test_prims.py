@@ -181,3 +181,18 @@ def test_generated_code_calls_pytorch_directly():
         "    t0 = torch.mul(a, b)  # float32[2, 3]",
         "    t1 = torch.sum(t0, (1,))  # float32[2]",
     ]
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 4, 5), (8, 1, 7, 3), (8, 5, 7, 1), (2, 3, 0, 4), (0, 2, 3, 4)], ids=str)
+def test_products_of_batches_have_the_bits_and_the_layout_of_matmul(sizes):
+    batch, n, k, m = sizes
+    a, b = torch.randn(batch, k, n).transpose(1, 2), torch.randn(batch, k, m)
+    for x in (a, a.contiguous()):
+        y, expected = run("matmul", (x, b)), torch.matmul(x, b)
+        assert torch.equal(y, expected) and y.stride() == expected.stride()
+
+
+def test_columns_times_rows_lie_in_rows_however_their_operands_lie():
+    a, b = torch.randn(4, 3, 5).permute(2, 1, 0)[:, :, :1], torch.randn(4, 5, 6).permute(1, 0, 2)[:, :1]
+    y = run("matmul", (a, b))
+    assert torch.equal(y, torch.matmul(a, b)) and y.is_contiguous()

@@ -24,6 +24,13 @@ def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.mul(a, b).contiguous()
 
 
+def is_batch(bound: BoundSymbol) -> bool:
+    """Whether a product is one of batches of matrices, which ``torch.matmul`` hands to ``torch.bmm`` in the end."""
+    a, _ = bound.args
+    return bool(a.ndim == 3)
+
+
+executor.implements(prims.matmul, when=is_batch)(torch.bmm)
 executor.implements(prims.matmul)(torch.matmul)
 executor.implements(prims.linear)(torch.nn.functional.linear)
 executor.implements(prims.solve)(torch.linalg.solve)
