@@ -96,7 +96,12 @@ def ensemble_gradients(weights: Weights, x: torch.Tensor, y: torch.Tensor) -> We
 
 def hessian_vector(weights: Weights, directions: Weights, x: torch.Tensor, y: torch.Tensor) -> Weights:
     """Return the product of the Hessian of the loss with a direction, forward over reverse."""
-    found: Weights = jvp(grad(lambda w: squared_error(w, x, y)), (weights,), (directions,))[1]
+
+    def gradients(w: Weights) -> Weights:
+        made: Weights = grad(squared_error)(w, x, y)
+        return made
+
+    found: Weights = jvp(gradients, (weights,), (directions,))[1]
     return found
 
 
