@@ -5,6 +5,7 @@ from thunder_executors_torch import (
     activation,
     attention,
     batch_normalization,
+    broadcasting,
     comparison,
     conditional,
     conversion,
@@ -34,8 +35,8 @@ from thunder_executors_torch._version import __version__
 from thunder_executors_torch.executor import TorchExecutor, executor
 
 __all__ = [
-    "TorchExecutor", "__version__", "activation", "attention", "batch_normalization", "comparison", "conditional",
-    "conversion", "convolution", "creation", "debug", "dropout", "elementwise_binary", "elementwise_unary",
-    "executor", "factorization", "fft", "gathering", "indexing", "linalg", "loss", "nn", "normalization",
-    "pooling", "random", "reduction", "scan", "shape", "sort", "special",
+    "TorchExecutor", "__version__", "activation", "attention", "batch_normalization", "broadcasting", "comparison",
+    "conditional", "conversion", "convolution", "creation", "debug", "dropout", "elementwise_binary",
+    "elementwise_unary", "executor", "factorization", "fft", "gathering", "indexing", "linalg", "loss", "nn",
+    "normalization", "pooling", "random", "reduction", "scan", "shape", "sort", "special",
 ]  # fmt: skip
