@@ -3,6 +3,7 @@
 python -m thunder_benchmarks.transforms                              CPU time of a call, one thread
 python -m thunder_benchmarks.transforms --threads 2 --clock wall --cases jacobian hessian
 python -m thunder_benchmarks.transforms --compilers eager thunder    without torch.compile, which takes a minute
+python -m thunder_benchmarks.transforms --page page.md               writes the table between the marks of a page
 
 Calls take turns, block by block; the times are medians. What a compiler computes is first compared with eager PyTorch.
 """
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -160,6 +162,9 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
     "thunder, kernels": partial(thunder.jit, executors=["+llvm", "+native"]),
 }
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+PEER = "torch.compile"
+MARKS = "<!-- made by python -m thunder_benchmarks.transforms -->\n", "<!-- end -->\n"
+"""What stands around the table on a page."""
 WARM = 5
 """Calls before any is measured."""
 
@@ -208,22 +213,35 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     parser.add_argument("--compilers", nargs="*", choices=list(COMPILERS), default=list(COMPILERS))
     parser.add_argument("--clock", choices=list(CLOCKS), default="cpu")
+    parser.add_argument("--page", type=Path, help="of Markdown, on which the table stands")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     names = options.compilers
-    ratios = [n for n in names if n.startswith("thunder")] if "torch.compile" in names else []
-    table = Table("case", *[f"{n}, µs" for n in names], *[f"{n} / torch.compile" for n in ratios])
+    ratios = [n for n in names if n.startswith("thunder")] if PEER in names else []
+    rows = [["case", *[f"{n}, µs" for n in names], *[f"{n} / {PEER}" for n in ratios]]]
     for case in options.cases:
         times = compared(case, names, options.rounds, options.block, CLOCKS[options.clock])
         took = dict(zip(names, times, strict=True))
-        table.add_row(
-            case, *[f"{t:.0f}" for t in took.values()], *[f"{took[n] / took['torch.compile']:.2f}" for n in ratios]
-        )
-        print(case, {n: round(t) for n, t in took.items()}, flush=True)
+        rows.append([case, *[f"{t:.0f}" for t in times], *[f"{took[n] / took[PEER]:.2f}" for n in ratios]])
+        print(*rows[-1], flush=True)
+    if options.page is not None:
+        write(options.page, rows)
+        return
+    table = Table(*rows[0])
+    for row in rows[1:]:
+        table.add_row(*row)
     console = Console(width=140)
     console.print(table)
     console.print("\n".join(circumstances()))
+
+
+def write(page: Path, rows: list[list[str]]) -> None:
+    """Write a table, and where it was measured, between the marks of a page of Markdown."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
+    lines = [f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]]
+    text = "\n".join([*[f"- {line}" for line in circumstances()], "", *lines, ""])
+    page.write_text(f"{before}{MARKS[0]}{text}{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":
