@@ -379,3 +379,31 @@ def test_a_result_that_viewed_what_a_kernel_made_inside_can_be_written_to(functi
     compiled = jit(function, fallback="error")
     for _ in range(2):
         torch.testing.assert_close(gradients(compiled), gradients(function))
+
+
+BESIDE = {
+    "cat": lambda y: torch.cat([y, y]),
+    "flip": lambda y: y.flip(0),
+    "pad": lambda y: torch.nn.functional.pad(y, (1, 1)),
+    "repeat": lambda y: y.repeat(2, 1),
+    "reshape that copies": lambda y: y.t().reshape(-1),
+    "reshape that views": lambda y: y.reshape(-1),
+    "view of a copy": lambda y: y.t().reshape(2, 3).view(-1),
+}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_result_computed_of_another_by_moving_elements_can_be_written_to(name, which):
+    def program(x):
+        y = x * 2
+        return y, BESIDE[name](y)
+
+    found = []
+    for function in (program, jit(program, fallback="error")):
+        x = torch.arange(6.0).view(2, 3).requires_grad_()
+        results = function(x)
+        results[which].mul_(3)
+        sum([(t * (i + 1)).sum() for i, t in enumerate(results)]).backward()
+        found.append((results, x.grad))
+    torch.testing.assert_close(found[1], found[0])

@@ -119,14 +119,14 @@ class Linked:
         passed = [i for i in self.members[level - 1] if i in self.links.made]
         count, send, begun = len(sources) + len(passed), self.send, self._begun
         probe: Any = self.probe_node
-        nothing, are_views = (None,) * (1 + count), [i in self.links.views for i in members]
+        nothing, may_view = (None,) * (1 + count), [i in self.links.views for i in members]
         nothing_passed = (None,) * len(passed)
 
         def forward(context: Any, probe: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
             context.materialize_grads = False
             context.program = values[count].grad_fn
-            pairs = zip(values[count:], are_views, strict=True)
-            return tuple([value.view_as(value) if is_view else value.detach() for value, is_view in pairs])
+            pairs = zip(values[count:], may_view, strict=True)  # reshape() views what is contiguous only
+            return tuple([v.view_as(v) if may and v._is_view() else v.detach() for v, may in pairs])
 
         def backward(context: Any, *cotangents: Any) -> tuple[Any, ...]:
             program = context.program

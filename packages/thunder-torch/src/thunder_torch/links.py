@@ -38,8 +38,8 @@ class Links:
     Args:
         levels: for each result how many steps it is from results that are computed from no other.
         sources: for each level the places of the results that others are computed from, one level up or more.
-        views: the places of results that view memory which others do, too. Autograd is to know that they do, so that
-            it notices when somebody writes to one of them.
+        views: the places of results that may view memory which others do, too. Autograd is to know that they do, so
+            that it notices when somebody writes to one of them.
         made: how results at some places are made of others.
     """
 
@@ -102,13 +102,13 @@ def _reached(program: Trace, places: Mapping[str, int]) -> dict[str, frozenset[i
 
 
 def _views(program: Trace, places: Mapping[str, int]) -> frozenset[int]:
-    """Return the places of results that view what other results are, or view, too."""
+    """Return the places of results that may view what other results are, or view, too."""
     traits, producers = Traits(), {p.name: bound for bound in program.bound_symbols for p in bound.outputs}
     members: dict[str, list[str]] = {}
     for name in places:
         first = name
         while (bound := producers.get(first)) is not None and bound.inputs:
-            if not (bound.has_tag(OpTags.SHAPE_OP) or traits.of(bound) is Trait.VIEW):
+            if not (bound.has_tag(OpTags.VIEW) or traits.of(bound) is Trait.VIEW):
                 break
             first = bound.inputs[0].name
         members.setdefault(first, []).append(name)
