@@ -262,3 +262,30 @@ def test_views_made_where_nothing_was_recorded_require_grad_all_the_same(program
         gradient = torch.autograd.grad(total, x, allow_unused=True)[0]
         found.append(([t.requires_grad for t in tensors], results, gradient if gradient is not None else 0 * x))
     same(found[1], found[0])
+
+
+def writes_where_gradients_are_enabled(x, view):
+    with torch.enable_grad():
+        doubled = view * 2
+        view.add_(1)
+        return doubled, view * 3
+
+
+def reads_beside_a_write(x, view):
+    with torch.enable_grad():
+        x.add_(1)
+        return view.square(), x * 2
+
+
+@pytest.mark.parametrize("program", [writes_where_gradients_are_enabled, reads_beside_a_write])
+def test_views_of_inputs_keep_their_history_where_the_caller_records_nothing(program):
+    found = []
+    for function in (program, jit(program, fallback="error")):
+        x = leaf(2, 3)
+        base = x * 1
+        view = base.view(-1)
+        with torch.no_grad():
+            results = function(base, view)
+        sum([t.sum() for t in (*results, base)]).backward()
+        found.append((results, base.detach(), x.grad))
+    same(found[1], found[0])

@@ -175,7 +175,7 @@ class SharedMemory:
             self._loose += [(made, base)] if same_dtype else []
             return made
         connected = not (tensor.requires_grad and tensor.is_leaf)  # or it was made where autograd recorded nothing
-        with torch.set_grad_enabled(torch.is_grad_enabled() and connected):
+        with torch.set_grad_enabled(connected):
             proxy = self.calls.on_values(part_of, (self.calls.value(base), *args), {})
         traced = self._guarded(tensor, proxy, source)
         share_storage(traced, View(base, part_of, args, {}, None, tracked=connected))
