@@ -137,3 +137,20 @@ def test_numbers_of_code_are_no_numbers_of_the_call():
         return x + len(inspect.signature(takes).parameters)
 
     assert torch.equal(symbolic(takes)(torch.ones(2)), torch.full((2,), 3.0))
+
+
+def test_backward_programs_that_are_made_late_leave_sizes_open():
+    def program(x):
+        y = x * 2
+        y.diagonal(0, -1, 0).add_(x.sum())
+        return y, x.sin()
+
+    compiled = symbolic(program)
+    for n in (3, 4, 5):
+        found = []
+        for function in (program, compiled):
+            x = torch.linspace(0, 1, n * (n + 1)).view(n, n + 1).requires_grad_()
+            (gradient,) = torch.autograd.grad(function(x)[0].square().sum(), x)
+            found.append(gradient)
+        torch.testing.assert_close(found[1], found[0])
+    assert cache_misses(compiled) == 2

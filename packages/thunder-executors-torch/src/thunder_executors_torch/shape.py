@@ -72,7 +72,8 @@ executor.runs(prims.slice, getitem, _slices)
 def takes_several_calls(bound: BoundSymbol) -> bool:
     """Whether padding goes between elements, or there are none, which PyTorch, or an older one, cannot do in one."""
     a, _, config = bound.args
-    return any(between for _, _, between in config) or any(isinstance(n, int) and n == 0 for n in a.shape)
+    between = any(not are_one_number(n, 0) for _, _, n in config)
+    return between or any(isinstance(n, int) and n == 0 for n in a.shape)
 
 
 @executor.implements(prims.pad, when=takes_several_calls)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, is_one
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, are_one_number, is_one
 from thunder_ir.passes import KEEP, dead_code_elimination, rewrite, trace_pass
 from thunder_prims.creation import full
 from thunder_prims.elementwise_binary import add, mul
@@ -257,7 +257,7 @@ class _Sums:
     def find_part(self, bound: BoundSymbol) -> None:
         a, value, config = bound.args
         padded = [i for i, (low, high, _) in enumerate(config) if not _equal((low, high), (0, 0))]
-        if value != 0 or len(padded) != 1 or any([between != 0 for *_, between in config]):
+        if len(padded) != 1 or not all([are_one_number(n, 0) for n in (value, *[between for *_, between in config])]):
             return
         (dim,) = padded
         low, high, _ = config[dim]

@@ -200,3 +200,9 @@ def test_results_are_repeated_before_they_are_computed_where_they_shall_lie_apar
             return (t1, t3)
         """,
     )
+
+
+def test_open_paddings_are_asked_for_no_values():
+    between = IntegerProxy(2, "n")
+    trace = trace_of(lambda x: prims.pad(x, 0, ((1, 0, between),)) + prims.pad(x, 0, ((0, 1, between),)), Tensor((3,)))
+    assert prims.tidy(trace).bound_symbols == trace.bound_symbols
