@@ -60,6 +60,14 @@ def place_in_storage(tensor: torch.Tensor) -> tuple[int, int]:
     return int(tensor.storage_offset()), tensor.untyped_storage().nbytes()
 
 
+def span_in_storage(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return the first byte of a tensor's elements in its storage, and the one behind the last."""
+    start = int(tensor.storage_offset())
+    steps = [(n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
+    end = start + 1 + int(sum(steps)) if tensor.numel() else start
+    return start * tensor.element_size(), end * tensor.element_size()
+
+
 def check_in_bounds(tensor: torch.Tensor, size: Any, stride: Any, storage_offset: int | None, there: int) -> None:
     """Refuse, as PyTorch does, arguments of ``as_strided`` that reach beyond its memory of ``there`` bytes."""
     if 0 in size or not (all(s > 0 for s in size) and all(s >= 0 for s in stride)):

@@ -75,6 +75,27 @@ class OutOfPlace(Around):
 
 
 @dataclass(frozen=True)
+class WithOut(Around):
+    """A function with ``out=`` of some dtypes, in which PyTorch may compute, run on new memory for its results.
+
+    Args:
+        function: ``torch.sum``, say.
+        dtypes, device: of its results.
+        several: whether it takes a tuple of them.
+    """
+
+    function: Callable[..., Any]
+    dtypes: tuple[torch.dtype, ...]
+    device: torch.device
+    several: bool
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = tuple([torch.empty(0, dtype=dtype, device=self.device) for dtype in self.dtypes])
+        self.function(*args, **kwargs, out=made if self.several else made[0])
+        return made if self.several else made[0]
+
+
+@dataclass(frozen=True)
 class Functionalized:
     """A custom operator that mutates, run on copies; it returns the new values, then what the operator returns.
 
@@ -208,6 +229,26 @@ def functional_of(function: Any) -> Callable[..., Any] | None:
     return OutOfPlace(function)
 
 
+@cache
+def out_may_be_read(function: Any) -> tuple[bool, bool]:
+    """Return whether a function with ``out=`` may be given for that what it reads first, and what it reads further.
+
+    It may if it computes each element of what lies in the same place, or has a method that writes in place. Of others,
+    such as ``torch.sum``, PyTorch's kernels may have written the one before they read the other.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.inplace import out_may_be_read
+        >>> [out_may_be_read(f) for f in (torch.add, torch.cumsum, torch.sum)]
+        [(True, True), (True, False), (False, False)]
+    """
+    name = last_name(function)
+    packet = getattr(torch.ops.aten, name, None)
+    overloads = [] if packet is None else [getattr(packet, n) for n in packet.overloads() if "out" in n]
+    by_element = any([torch.Tag.pointwise in overload.tags for overload in overloads])
+    return by_element or hasattr(torch.Tensor, f"{name}_"), by_element
+
+
 def copy(a: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Return what ``a`` holds after ``a.copy_(source)``."""
     return torch.empty_like(a).copy_(source, non_blocking=non_blocking)
@@ -331,6 +372,6 @@ def _custom(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mut
 
 
 __all__ = [
-    "Functionalized", "Mutation", "OutOfPlace", "batch_norm_updating", "copy", "functional_of", "functionalise",
-    "instance_norm_updating", "mutated_names", "setitem",
+    "Functionalized", "Mutation", "OutOfPlace", "WithOut", "batch_norm_updating", "copy", "functional_of",
+    "functionalise", "instance_norm_updating", "mutated_names", "out_may_be_read", "setitem",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +11,15 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from thunder_guards.errors import AcquisitionError
+from thunder_guards.memory import span_in_storage
 from thunder_ir import (
     TensorProxy,
     flat_proxies,
 )
+from thunder_ir.trees import flatten
 from thunder_torch import Mutation
-from thunder_torch.inplace import copy
+from thunder_torch.convert import to_torch_device
+from thunder_torch.inplace import WithOut, copy, out_may_be_read
 from thunder_torch.names import name_of
 from thunder_torch.places import setitem
 from thunder_torch.unknown_sizes import has_unknown_sizes
@@ -60,7 +63,7 @@ class WriteCalls(TorchCalls):
         self.changes += 1
         targets = [self.traced(t) for t in mutation.targets]
         if mutation.resizes:
-            self.check_out(mutation)
+            self.check_out(mutation, targets)
         in_part = mutation.function is setitem and not _looks_up(mutation.args[1])
         for target in targets:
             try:
@@ -76,6 +79,8 @@ class WriteCalls(TorchCalls):
             if mutation.function in TOLERANT or mutation.written is not None:
                 return self.write_to_expanded(mutation, target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
+        if mutation.resizes and [v.dtype for v in mutation.values(output)] != [t._proxy.dtype for t in targets]:
+            output = self.computed_for(mutation, targets)
         check_reads(mutation.function, output, (*mutation.args, *mutation.kwargs.values()))
         values = mutation.values(output)
         if (
@@ -250,14 +255,37 @@ class WriteCalls(TorchCalls):
             return laid
         return laid if laid.strides == held.strides else self.on_values(laid_out, (value, held.strides), {})
 
-    def check_out(self, mutation: Mutation) -> None:
-        """Refuse, as PyTorch does, derivatives of calls with ``out=``."""
+    def check_out(self, mutation: Mutation, targets: Sequence[TracedTensor]) -> None:
+        """Refuse, as PyTorch does, derivatives of calls with ``out=``, and results where kernels may still read."""
         given = flat_proxies(self.values((mutation.args, mutation.kwargs, mutation.targets)))
         if torch.is_grad_enabled() and any([p.requires_grad for p in given if isinstance(p, TensorProxy)]):
             raise RuntimeError(
                 f"{name_of(mutation.function)}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
+        first, others = out_may_be_read(mutation.function)
+        for i, read in enumerate(flatten((mutation.args, mutation.kwargs))[0]):
+            if (first if i == 0 else others) or not isinstance(read, TracedTensor):
+                continue
+            if any([target._memory is read._memory and not self.lie_apart(target, read) for target in targets]):
+                raise AcquisitionError(
+                    f"{name_of(mutation.function)}() with an out= in the memory of what it reads, of which PyTorch's "
+                    "kernels make what they make, is not supported; give it new memory, and copy_() that"
+                )
+
+    def lie_apart(self, one: TracedTensor, other: TracedTensor) -> bool:
+        """Whether tensors of one memory are known to have no element in common."""
+        if not (place_is_known(one) and place_is_known(other)):
+            return False
+        (a, b), (c, d) = [span_in_storage(self.layouts.example(t)) for t in (one, other)]
+        return b <= c or d <= a
+
+    def computed_for(self, mutation: Mutation, targets: Sequence[TracedTensor]) -> Any:
+        """Return the results of a call with ``out=`` of other dtypes, in which PyTorch may compute, or which it may
+        refuse."""
+        dtypes, device = tuple(map(target_dtype, targets)), to_torch_device(targets[0]._proxy.device)
+        function = WithOut(mutation.function, dtypes, device, mutation.written is not None)
+        return self.on_values(function, self.values(mutation.args), self.values(mutation.kwargs))
 
     def write_to_expanded(self, mutation: Mutation, target: TracedTensor) -> Any:
         """Do what PyTorch allows of writes to tensors in which several elements lie in one place."""
