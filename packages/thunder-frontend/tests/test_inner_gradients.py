@@ -293,3 +293,42 @@ def test_backward_to_some_inputs_frees_them_too():
         z = function(torch.arange(3.0, requires_grad=True))
         with pytest.raises(RuntimeError, match="second time"):
             z.sum().backward()
+
+
+def writes_all(x, y):
+    y *= x.mean()
+    y.sum().backward()
+
+
+def writes_a_part(x, y):
+    y[0] = x[0] * x[1]
+    y.sum().backward()
+
+
+def writes_through_a_view(x, y):
+    part = y.view(-1)
+    part *= x
+    part.sum().backward()
+
+
+def writes_and_keeps_the_graph(x, y):
+    y *= x.mean()
+    y.sum().backward(retain_graph=True)
+
+
+@pytest.mark.parametrize(
+    "program", [writes_all, writes_a_part, writes_through_a_view, writes_and_keeps_the_graph], ids=lambda p: p.__name__
+)
+def test_an_input_written_with_a_graph_that_a_derivative_freed_has_none(program):
+    found = []
+    for function in (program, jit(program, fallback="error")):
+        x, y = torch.linspace(0.5, 1.5, 3).requires_grad_(), torch.ones(3)
+        function(x, y)
+        try:
+            y.sum().backward()
+            refused = False
+        except RuntimeError:
+            refused = True
+        found.append((refused, y.detach(), x.grad))
+    assert found[1][0] == found[0][0]
+    torch.testing.assert_close(found[1][1:], found[0][1:])

@@ -164,8 +164,7 @@ class Outcome:
         if unconnected:
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
-            detached = self.calls.on_values(T.detach, (value,), {})
-            return Built(NoGraph(SECOND_TIME), (detached, *self._sources_of(value)))
+            return self._without_graph(value)
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
             return Built(as_inference if traced._memory.inference else as_normal, (value,))
         return value
@@ -203,6 +202,11 @@ class Outcome:
         # in place, after the view was made
         forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
         return view.detaches or traced._leaf is None and forgets
+
+    def _without_graph(self, value: TensorProxy) -> Built:
+        """Return what stands for a value whose graph a derivative has gone through, and freed."""
+        detached = self.calls.on_values(T.detach, (value,), {})
+        return Built(NoGraph(SECOND_TIME), (detached, *self._sources_of(value)))
 
     def _sources_of(self, value: TensorProxy) -> list[TensorProxy]:
         """Return the inputs that derivatives of a value go to."""
@@ -285,7 +289,9 @@ class Outcome:
                 if traced._recorded and value.requires_grad and (value.name in self._read or self._is_read(traced)):
                     value = self._linked_input(traced, value)
                 kind = "inference" if traced._memory.inference else "seen" if traced._recorded else unseen
-                effects.append(Effect("tensor", traced._input.proxy, kind, value))
+                spent = value.requires_grad and value.name in self.spent
+                written = self._without_graph(value) if spent else value
+                effects.append(Effect("tensor", traced._input.proxy, kind, written))
         return effects
 
     def _linked_input(self, traced: TracedTensor, value: TensorProxy) -> TensorProxy:
