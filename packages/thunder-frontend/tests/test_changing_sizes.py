@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import thunder_frontend._compiled
-from thunder_frontend import cache_misses, jit, last_traces
+from thunder_frontend import cache_misses, jit, last_traces, mark_dynamic
 
 
 def symbolic(function):
@@ -154,3 +154,14 @@ def test_backward_programs_that_are_made_late_leave_sizes_open():
             found.append(gradient)
         torch.testing.assert_close(found[1], found[0])
     assert cache_misses(compiled) == 2
+
+
+def test_what_pytorch_has_no_kernel_for_raises_though_its_result_is_not_read():
+    def program(x):
+        x.unique()
+        return x * 2
+
+    compiled = jit(program, cache="symbolic values", fallback="error")
+    for n in (2, 3):
+        with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
+            compiled(mark_dynamic(torch.ones(n, 3, dtype=torch.complex64), 0))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import torch
 
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, flat_proxies
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, flat_proxies, value_of
 from thunder_torch.memo import Memo, arguments_key
+from thunder_torch.specs import map_tensors
 from thunder_torch.trials import succeeds
 
 LARGEST = 1 << 16  # elements in all arguments together up to which a call is tried
@@ -16,7 +18,7 @@ _LACKING = Memo()
 
 
 def lacks_kernel(bound: BoundSymbol) -> bool:
-    """Whether a call raises, as far as a trial on real tensors of made-up values tells.
+    """Whether a call raises, as far as a trial on real tensors of made-up values, of the sizes at hand, tells.
 
     Only calls of few elements are tried, on the CPU. What raises for other reasons is taken for one, too.
 
@@ -34,15 +36,24 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
     sizes = [p.shape for p in proxies if isinstance(p, TensorProxy)]
     if function is None or bound.has_tag(OpTags.VIEW) or not sizes or len(sizes) < len(proxies):
         return False
-    key = arguments_key(function, bound.args, bound.kwargs)  # None where a size is open
+    args, kwargs = map_tensors(_at_hand, bound.args), map_tensors(_at_hand, bound.kwargs)
+    key = arguments_key(function, args, kwargs)
     if key is None or sum([math.prod(map(int, s)) for s in sizes]) > LARGEST:
         return False
     found: bool | None = _LACKING.get(key)
     if found is None:
         with torch.autocast("cpu", enabled=False), warnings.catch_warnings(action="ignore"):
-            found = not succeeds(function, bound.args, bound.kwargs)
+            found = not succeeds(function, args, kwargs)
         _LACKING.keep(key, found)
     return found
+
+
+def _at_hand(value: object) -> Any:
+    """Return a tensor of the sizes that open ones have in the call that is acquired."""
+    if not isinstance(value, TensorProxy) or not any([n.__class__ is not int for n in value.shape]):
+        return value
+    strides = None if value.strides is None else tuple(map(value_of, value.strides))
+    return TensorProxy(tuple(map(value_of, value.shape)), value.dtype, value.device, value.requires_grad, strides)
 
 
 __all__ = ["lacks_kernel"]
