@@ -140,3 +140,39 @@ def test_writes_by_one_are_not_read_by_the_other(program, inside):
 def test_values_for_numpy_are_refused_with_the_way_out():
     with pytest.raises(DataDependentError, match="NumPy would get the values of a tensor.*torch.as_tensor"):
         jit(lambda x: np.sin(x))(X)
+
+
+SCALARS = (
+    np.bool_(True), np.int8(2), np.uint16(3), np.int64(2), np.float16(2.5), np.float32(2.5), np.float64(2.5),
+    np.longdouble(2.5), np.complex64(2 + 1j), np.complex128(2 + 1j),
+)  # fmt: skip
+TAKES = {
+    "multiplied": lambda x, s: x * s,
+    "from the left": lambda x, s: s * x,
+    "divided": lambda x, s: x / s,
+    "compared": lambda x, s: x == s,
+    "chosen": lambda x, s: torch.where(x > 0, s, x),
+    "filled": lambda x, s: torch.full((2,), s),
+    "written": lambda x, s: x.clone().mul_(s),
+    "held": lambda x, s: torch.clamp(x, max=s),
+    "indexed": lambda x, s: x[s],
+    "made": lambda x, s: torch.tensor(s),
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_scalars_of_numpy_are_the_numbers_that_pytorch_takes_them_for(name):
+    function = TAKES[name]
+    for dtype in (torch.int32, torch.float32, torch.complex64):
+        for scalar in SCALARS:
+            found = []
+            for called in (function, jit(function, fallback="error")):
+                try:
+                    found.append(called(torch.ones(2, 2, dtype=dtype), scalar))
+                except (TypeError, IndexError, RuntimeError) as error:
+                    found.append(type(error))
+            if isinstance(found[0], type):
+                assert isinstance(found[1], type), (dtype, scalar, found)
+            else:
+                torch.testing.assert_close(found[1], found[0])

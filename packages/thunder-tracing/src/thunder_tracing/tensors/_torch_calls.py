@@ -270,7 +270,7 @@ class TorchCalls:
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
             return tree._make([self.values(item) for item in tree])
         if cls.__module__ == "numpy" and isinstance(tree, NumPyScalar):
-            return tree.item()  # type: ignore[attr-defined]  # as PyTorch takes it
+            return _as_pytorch_takes(tree)
         if is_array(tree):
             raise AcquisitionError("an array of NumPy is no tensor; make one of it (torch.from_numpy, torch.as_tensor)")
         if cls is slice:
@@ -398,6 +398,14 @@ def _way_out(tensor: torch.Tensor) -> str:
             "parallelize_module do, or distribute tensors before the call"
         )
     return "pass it as an argument, or keep it in an attribute, a closure, a global or a container of these"
+
+
+def _as_pytorch_takes(scalar: Any) -> Any:
+    """Return a scalar of NumPy's as the number that PyTorch's functions take it for: those of truth are floats, too."""
+    if isinstance(scalar, complex):
+        return complex(scalar)
+    kind = scalar.dtype.kind
+    return operator.index(scalar) if kind in "iu" else float(scalar) if kind in "bfc" else scalar.item()
 
 
 def _memory_format(view: View) -> torch.memory_format:
