@@ -450,6 +450,9 @@ _TEXT = (
 @answers_each(T.__complex__, T.__index__, T.numpy, T.__array__)
 def _look(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
     known = calls.known_truth(tensor)
+    value = calls.value(tensor)
+    if function is T.__index__ and (value.dtype.is_inexact or value.numel != 1):
+        raise TypeError("only integer tensors of a single element can be converted to an index")
     if known is None:
         raise DataDependentError(_ARRAY if function in (T.numpy, T.__array__) else _VALUE)
     return function(known, *args, **kwargs)
