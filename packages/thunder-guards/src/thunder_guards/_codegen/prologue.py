@@ -7,11 +7,12 @@ Facts about objects that the compiled function holds are checked together, by ``
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import call, contains, getitem, is_
 from typing import Any, TypeAlias
 
 from thunder_guards._codegen.generated import Lines
+from thunder_guards._codegen.shared import shared_names, shared_row
 from thunder_guards._codegen.tensor_checks import tensor_checks
 from thunder_guards._guards import (
     FEW,
@@ -107,8 +108,7 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         lines.append(f"{i.proxy.name} = {found}")
     if together:
         slots = [i.slot for i in together if i.slot is not None]
-        containers = context.object([container for container, _ in slots], "tables")
-        keys = context.object([key for _, key in slots], "names")
+        containers, keys = _rows(slots, context)
         lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
     if program.inputs and guarded:
         named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
@@ -166,8 +166,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
         conditions += [g.condition(context) for g, _ in empty.values()]
     else:
         slotted = [slot for _, slot in empty.values()]
-        tables = context.object([table for table, _ in slotted], "tables")
-        keys = context.object([key for _, key in slotted], "names")
+        tables, keys = _rows(slotted, context)
         conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
     conditions += gathered(held, context)
     return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
@@ -181,7 +180,7 @@ def _as_found(guards: Sequence[Slotted], context: Context) -> str:
         slots = zip(check.containers, check.keys, strict=True)
         same = " and ".join([f"{_in_slot(slot, context)} is {expected}[{k}]" for k, slot in enumerate(slots)])
     else:
-        tables, keys = context.object(check.containers, "tables"), context.object(check.keys, "names")
+        tables, keys = _rows(zip(check.containers, check.keys, strict=True), context)
         found = f"map({context.object(getitem, 'getitem')}, {tables}, {keys})"
         same = f"all(map({context.object(is_, 'is_')}, {found}, {expected}))"
     return f"({same} or {recheck}())"
@@ -202,19 +201,25 @@ def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
     for container, those in names.values():
         if len(those) >= MANY and isinstance(container, Mapping):
             lacks.append(container.keys().isdisjoint)
-            sets.append(frozenset(those))
+            sets.append(shared_names(those))
         else:
             rest += [(container, name) for name in those]
     if len(lacks) <= FEW:
         each = zip(lacks, sets, strict=True)
         conditions = [f"{context.object(check, 'lacks')}({context.object(those, 'names')})" for check, those in each]
     else:
-        tables, keys = context.object(lacks, "each_lacks"), context.object(sets, "names")
+        tables, keys = context.object(lacks, "each_lacks"), context.object(shared_row(sets), "names")
         conditions.append(f"all(map({context.object(call, 'call')}, {tables}, {keys}))")
     if rest:
-        tables, keys = context.object([c for c, _ in rest], "tables"), context.object([n for _, n in rest], "names")
+        tables, keys = _rows(rest, context)
         conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")
     return conditions
+
+
+def _rows(slots: Iterable[tuple[Any, Any]], context: Context) -> tuple[str, str]:
+    """Return expressions for the containers of slots, and for their keys."""
+    tables, keys = zip(*slots, strict=True)
+    return context.object(shared_row(tables), "tables"), context.object(shared_row(keys), "names")
 
 
 def _in_slot(slot: tuple[Any, Any], context: Context) -> str:
