@@ -200,6 +200,8 @@ def test_experts_of_two_layers_stay_one(one_process):
     ("plan", "error", "message"),
     [
         (["0"], TypeError, "a plan gives names of modules their styles"),
+        (None, ValueError, "cuts the layers that its plan names, and this one names none"),
+        ({}, ValueError, "cuts the layers that its plan names, and this one names none"),
         ({"0": Colwise}, TypeError, r"gives '0' the style <class .*>: styles are Colwise\(\), Rowwise\(\)"),
         ({"0": ColwiseParallel()}, TypeError, r"what parallelize_module\(\) of PyTorch made is compiled"),
         ({"[01]": WHOLE, "0": Rowwise()}, ValueError, r"gives 0 two styles, .* by '\[01\]' and .* by '0'"),

@@ -57,8 +57,9 @@ def parallelize(
         DisagreementError: the processes' models have other parameters.
         KeyError: a name in the plan is that of no module.
         TypeError: a module is of no class that its style takes, or cut already.
-        ValueError: a size is no multiple of the number of processes; modules that share a parameter, or memory, would
-            have it cut in different ways; the model is on several devices, or trained in parallel already.
+        ValueError: the plan is empty; a size is no multiple of the number of processes; modules that share a parameter,
+            or memory, would have it cut in different ways; the model is on several devices, or trained in parallel
+            already.
 
     Example, of two layers between which each process has its own half:
         ``parallelize(model, mesh["tensor"], {"blocks.*.network.0": Colwise(), "blocks.*.network.2": Rowwise()})``
@@ -110,10 +111,15 @@ def _chosen(model: torch.nn.Module, plan: Mapping[str, Style]) -> list[Chosen]:
     Raises:
         KeyError: a name in the plan is that of no module.
         TypeError: the plan is no mapping to styles.
-        ValueError: it gives a module two styles.
+        ValueError: it gives a module two styles, or names none.
     """
     if not isinstance(plan, Mapping):
         raise TypeError(f"a plan gives names of modules their styles, as a dict does, and this is a {type(plan)}")
+    if not plan:
+        raise ValueError(
+            "parallelize() cuts the layers that its plan names, and this one names none: pass one such as "
+            "{'blocks.*.up': Colwise(), 'blocks.*.down': Rowwise()}"
+        )
     names: dict[torch.nn.Module, list[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
         names.setdefault(module, []).append(name)
