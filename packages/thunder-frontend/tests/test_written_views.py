@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, jit
 
 
 def viewing():
@@ -116,3 +116,17 @@ def test_parts_of_a_written_tensor_that_values_tell_are_views_of_it():
         found, expected = run(x, at), function(x, at)
         torch.testing.assert_close(found, expected)
         assert len({t.untyped_storage().data_ptr() for t in found}) == 1
+
+
+def test_a_write_through_a_part_that_values_place_is_refused_or_left_to_python():
+    def program(x, at):
+        torch.tensor_split(x, at)[0].mul_(2)
+        return x
+
+    ours, at = torch.ones(4), torch.tensor([3])
+    with pytest.raises(AcquisitionError, match=r"a write through a part .* tensor_split\(\)") as raised:
+        jit(program, fallback="error")(ours, at)
+    assert "torch.tensor_split(x, at)[0].mul_(2)" in str(raised.value)
+    torch.testing.assert_close(ours, torch.ones(4))
+    assert jit(program, fallback="split")(ours, at) is ours
+    torch.testing.assert_close(ours, program(torch.ones(4), at))

@@ -36,6 +36,7 @@ from thunder_torch.specs import (
 )
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.trials import (
+    asks_for_values,
     data_dependent,
     on_real_tensors,
     real_of,
@@ -350,7 +351,7 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
         except (UnsupportedMutationError, DataDependentShapeError):
             raise
         except Exception as error:
-            if _refusal(function, args, kwargs) == str(error):  # whatever the sizes are
+            if not asks_for_values(error) and _refusal(function, args, kwargs) == str(error):  # whatever the sizes are
                 raise
             problem = problem or error
     assert problem is not None

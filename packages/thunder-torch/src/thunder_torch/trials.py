@@ -54,7 +54,7 @@ def on_real_tensors(
     shall see; if it returns the same metadata for different values, they are the answer.
     """
     device = _device_of_results(args, kwargs)
-    if device is None or device.type != "cpu" and not _asks_for_values(error):
+    if device is None or device.type != "cpu" and not asks_for_values(error):
         if _lacks_kernel(error):
             raise UnknownMetadataError(
                 f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
@@ -175,7 +175,7 @@ def _moved(spec: Any, device: torch.device) -> Any:
     return spec
 
 
-def _asks_for_values(error: Exception) -> bool:
+def asks_for_values(error: Exception) -> bool:
     """Whether a call failed for want of values. Other errors of other devices, such as of two at once, are its own."""
     return isinstance(error, _NO_VALUES) or NO_DATA in str(error)
 
@@ -255,6 +255,7 @@ def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
 
 
 __all__ = [
+    "asks_for_values",
     "data_dependent",
     "on_real_tensors",
     "real_of",

@@ -11,7 +11,9 @@ import torch
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import is_dense, part_of
 from thunder_ir import TensorProxy, flat_proxies
+from thunder_torch import DataDependentShapeError
 from thunder_torch.inplace import OutOfPlace
+from thunder_torch.names import name_of
 from thunder_torch.places import setitem
 from thunder_torch.traits import Trait, state
 from thunder_tracing.tensors.storage import View
@@ -232,4 +234,10 @@ state(Chain, placed, replaced_view, traits=(Trait.TOTAL,))
 def _by_position(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     """Any view: the program writes to that view of a copy of the parent, which keeps its layout."""
     args = (parent, value, view.function, view.args, view.kwargs, view.index)
-    return call(replaced_view, args, {})
+    try:
+        return call(replaced_view, args, {})
+    except DataDependentShapeError as error:
+        raise AcquisitionError(
+            f"a write through a part of a tensor that {name_of(view.function)}() makes, and whose place only values "
+            "tell, is not supported; write through an index, as in x[:n], or to a clone()"
+        ) from error
