@@ -12,6 +12,7 @@ from thunder_ir import BoundSymbol, OpTags, TensorProxy, flat_proxies, value_of
 from thunder_torch.memo import Memo, arguments_key
 from thunder_torch.specs import map_tensors
 from thunder_torch.trials import succeeds
+from thunder_torch.unknown_sizes import has_unknown_sizes
 
 LARGEST = 1 << 16  # elements in all arguments together up to which a call is tried
 _LACKING = Memo()
@@ -33,12 +34,14 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
     """
     function = bound.symbol.origin
     proxies = flat_proxies((bound.args, bound.kwargs))
-    sizes = [p.shape for p in proxies if isinstance(p, TensorProxy)]
-    if function is None or bound.has_tag(OpTags.VIEW) or not sizes or len(sizes) < len(proxies):
+    tensors = [p for p in proxies if isinstance(p, TensorProxy)]
+    if function is None or bound.has_tag(OpTags.VIEW) or not tensors or len(tensors) < len(proxies):
+        return False
+    if has_unknown_sizes(tensors) or sum([math.prod(map(value_of, t.shape)) for t in tensors]) > LARGEST:
         return False
     args, kwargs = map_tensors(_at_hand, bound.args), map_tensors(_at_hand, bound.kwargs)
     key = arguments_key(function, args, kwargs)
-    if key is None or sum([math.prod(map(int, s)) for s in sizes]) > LARGEST:
+    if key is None:
         return False
     found: bool | None = _LACKING.get(key)
     if found is None:
