@@ -320,3 +320,46 @@ def test_what_a_program_puts_on_a_class_is_found_by_objects(monkeypatch):
     compiled, counted = jit(program), Derived()
     for call in range(3):
         assert torch.equal(compiled(X, counted), X * 5 * (call + 2)) and Counted.kept == (call + 2,)
+
+
+def dropped(x, p):
+    return torch.dropout(x, p, True)
+
+
+def dropped_and_written(x, p):
+    y = torch.dropout(x, p, True)
+    y.add_(1)
+    return y, x * 1
+
+
+def dropped_by_what_is_read(x, p):
+    y = torch.dropout(x, torch.tensor(p).item(), True)
+    y.add_(1)
+    return y, x * 1
+
+
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+@pytest.mark.parametrize(
+    "program", [dropped, dropped_and_written, dropped_by_what_is_read], ids=lambda p: p.__name__
+)
+@pytest.mark.parametrize("order", [(0.5, 0.0, 1.0, 0.25, 0.0), (0.0, 1.0, 0.5, 0.0), (1.0, 0.0, 0.75)])
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_a_number_that_decides_whether_a_result_is_the_argument_is_looked_at(program, cache, order):
+    compiled = jit(program, cache=cache, fallback="split")
+    for p in order:
+        found = []
+        for function in (program, compiled):
+            torch.manual_seed(0)
+            x = torch.ones(4)
+            result = function(x, p)
+            first = result[0] if isinstance(result, tuple) else result
+            found.append((result, x, first is x))
+        torch.testing.assert_close(found[1], found[0])
+
+
+def test_an_attribute_that_becomes_the_rate_of_dropout_of_nothing_is_no_constant():
+    module = torch.nn.Dropout(0.5)
+    compiled = jit(module)
+    for module.p in (0.5, 0.0, 1.0):
+        found = compiled(torch.ones(4))
+    assert torch.equal(found, torch.zeros(4))

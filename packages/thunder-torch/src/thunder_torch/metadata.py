@@ -15,7 +15,16 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, reached, value_of
+from thunder_ir import (
+    IntegerProxy,
+    NumberProxy,
+    TensorProxy,
+    find_builder,
+    flat_proxies,
+    is_unknown,
+    reached,
+    value_of,
+)
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.marked_sizes import told_by_marks
@@ -209,6 +218,7 @@ def _run(
     for value in (*args, *kwargs.values()):
         if value.__class__ is torch.dtype:
             from_torch_dtype(value)  # of results of a dtype that programs do not know PyTorch's fakes tell another
+    _settle_numbers(function, args, kwargs)
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
         return _run_with_unknown(function, args, kwargs)
     if _has_open_integers(args, kwargs):
@@ -241,6 +251,28 @@ def _run(
         raise
     except Exception as error:
         return on_real_tensors(function, args, kwargs, error, known)
+
+
+def _settle_numbers(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Fix open floats as far as they decide what kind of thing a call returns: that is told for all that they may be."""
+    if find_builder() is None:
+        return
+    for number in {id(n): n for n in flat_proxies((args, kwargs)) if isinstance(n, NumberProxy)}.values():
+        if number.python_type is not float or is_unknown(number):
+            continue
+
+        def told(value: Any, number: NumberProxy = number) -> str | None:
+            given, named = (with_numbers(lambda n: value if n is number else n.value, v) for v in (args, kwargs))
+            try:
+                return repr(spec_of(function, given, named))
+            except Exception:  # it is no value for this call, which raises then
+                return None
+
+        few, many, *special = [values[float] for values in STAND_INS]
+        usual = told(few) or told(many) or told(number.value)
+        others = [value for value in special if told(value) not in (None, usual)]
+        if not any([number == value for value in others]) and told(number.value) != usual:
+            number.fixed()
 
 
 def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -375,12 +407,12 @@ def _symbols() -> ModuleType:
 def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], least: int) -> Any:
     """Return the specification of a result.
 
-    A number that is no integer and known only when the program runs is stood in for by two values, for which the
+    A number that is no integer and known only when the program runs is stood in for by several values, for which the
     specifications must be the same. One for which the operation raises does not count.
     """
     known = _strides_known(args, kwargs)
     told, refused = [], None
-    for stand_ins in STAND_INS[: 2 if _is_estimated(args, kwargs) else 1]:
+    for stand_ins in STAND_INS[: None if _is_estimated(args, kwargs) else 1]:
         fakes = _unknown_sizes(name_of(function), least)
 
         def number(value: NumberProxy, fakes: Any = fakes, stand_ins: Any = stand_ins) -> Any:
@@ -396,7 +428,7 @@ def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     if not told:
         assert refused is not None
         raise refused
-    if len(told) == 2 and repr(told[0]) != repr(told[1]):
+    if any([repr(other) != repr(told[0]) for other in told[1:]]):
         raise data_dependent(function, ValueError("the metadata depend on a number that only the run tells"))
     return told[0]
 

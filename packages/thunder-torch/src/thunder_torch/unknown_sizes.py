@@ -25,8 +25,11 @@ TYPICAL = 1021
 STAND_INS: tuple[dict[type, Any], ...] = (
     {float: 0.25, bool: True, complex: 0.25j},
     {float: 2.0, bool: False, complex: 2.0 + 1.0j},
+    {float: 0.0, bool: False, complex: 0j},
+    {float: 1.0, bool: True, complex: 1.0 + 0j},
 )
-"""Values for numbers that are no integers, where an operation is asked what it would return."""
+"""Values for numbers that are no integers, where an operation is asked what it would return: usual ones, and those of
+which it may return an argument itself, as ``dropout`` does of zero."""
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
