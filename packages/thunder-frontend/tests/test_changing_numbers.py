@@ -339,9 +339,7 @@ def dropped_by_what_is_read(x, p):
 
 
 @pytest.mark.parametrize("cache", ["auto", "symbolic values"])
-@pytest.mark.parametrize(
-    "program", [dropped, dropped_and_written, dropped_by_what_is_read], ids=lambda p: p.__name__
-)
+@pytest.mark.parametrize("program", [dropped, dropped_and_written, dropped_by_what_is_read], ids=lambda p: p.__name__)
 @pytest.mark.parametrize("order", [(0.5, 0.0, 1.0, 0.25, 0.0), (0.0, 1.0, 0.5, 0.0), (1.0, 0.0, 0.75)])
 @pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_a_number_that_decides_whether_a_result_is_the_argument_is_looked_at(program, cache, order):

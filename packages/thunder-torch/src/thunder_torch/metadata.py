@@ -254,25 +254,29 @@ def _run(
 
 
 def _settle_numbers(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Fix open floats as far as they decide what kind of thing a call returns: that is told for all that they may be."""
+    """Fix open floats as far as they decide what sort of thing a call returns: that is told for all of them."""
     if find_builder() is None:
         return
     for number in {id(n): n for n in flat_proxies((args, kwargs)) if isinstance(n, NumberProxy)}.values():
         if number.python_type is not float or is_unknown(number):
             continue
-
-        def told(value: Any, number: NumberProxy = number) -> str | None:
-            given, named = (with_numbers(lambda n: value if n is number else n.value, v) for v in (args, kwargs))
-            try:
-                return repr(spec_of(function, given, named))
-            except Exception:  # it is no value for this call, which raises then
-                return None
-
+        told = partial(_told_for, function, args, kwargs, number)
         few, many, *special = [values[float] for values in STAND_INS]
         usual = told(few) or told(many) or told(number.value)
         others = [value for value in special if told(value) not in (None, usual)]
         if not any([number == value for value in others]) and told(number.value) != usual:
             number.fixed()
+
+
+def _told_for(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], number: NumberProxy, value: float
+) -> str | None:
+    """Return what a call returns, as text, where an open number has a value; ``None`` if it raises for that."""
+    given, named = (with_numbers(lambda n: value if n is number else n.value, v) for v in (args, kwargs))
+    try:
+        return repr(spec_of(function, given, named))
+    except Exception:
+        return None
 
 
 def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@ caches hold it, and not a copy for each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,8 +14,8 @@ class Row(list[Any]):
 
 _ROWS: WeakValueDictionary[tuple[Any, ...], Row] = WeakValueDictionary()
 """By the identities of what they hold, but for strings, for as long as a function reads them."""
-_SETS: WeakValueDictionary[frozenset[Any], frozenset[Any]] = WeakValueDictionary()
-"""By themselves, for as long as a function reads them."""
+_SETS: WeakValueDictionary[tuple[Any, ...], frozenset[Any]] = WeakValueDictionary()
+"""By the names in order, for as long as a function reads them."""
 
 
 def shared_row(objects: Iterable[Any]) -> Row:
@@ -33,7 +33,6 @@ def shared_row(objects: Iterable[Any]) -> Row:
     return _ROWS.setdefault(key, made)
 
 
-def shared_names(names: Iterable[Any]) -> frozenset[Any]:
-    """Return a set of names."""
-    made = frozenset(names)
-    return _SETS.setdefault(made, made)
+def shared_names(names: Sequence[Any]) -> frozenset[Any]:
+    """Return a set of names, one for the same names in the same order."""
+    return _SETS.setdefault(tuple(names), frozenset(names))
