@@ -167,5 +167,19 @@ def test_as_strided_beside_what_was_written_to_is_refused():
         compiled(torch.ones(2, 2)[:, 0])
 
 
+def test_as_strided_beside_the_elements_of_what_a_program_makes_is_refused_or_left_to_python():
+    def program(x):
+        whole = torch.zeros(6) + x.sum()
+        part = torch.nn.Parameter(whole[:2].detach())
+        beside = torch.as_strided(part, (4,), (1,))
+        whole.add_(1)
+        return beside * 1
+
+    x = torch.ones(2)
+    with pytest.raises(AcquisitionError, match=r"as_strided\(\) of what a program made shows elements beside"):
+        jit(program, fallback="error")(x)
+    torch.testing.assert_close(jit(program, fallback="split")(x), program(x))
+
+
 def test_as_strided_beyond_the_memory_is_eagers_error():
     same_as_eager(lambda x: (x.as_strided((9,), (1,)), x)[1], randn(3))

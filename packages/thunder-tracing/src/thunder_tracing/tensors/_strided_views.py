@@ -75,6 +75,11 @@ def _from_the_root(
                 "as_strided() of the tensor that has them all, or call it before the write"
             )
         calls.reached.add(storage_key(base.given))  # elements beside those of the tensor
+    elif not fits and base._leaf is not None and not calls.symbolic and not shows_only(here, size, stride, start):
+        raise AcquisitionError(
+            "as_strided() of what a program made shows elements beside those of the tensor; use as_strided() of the "
+            "tensor that has them all"
+        )
     if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
         return (T.as_strided, tensor, size, stride, storage_offset)
     if calls.value(tensor).requires_grad and torch.is_grad_enabled():
