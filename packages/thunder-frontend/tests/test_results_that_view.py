@@ -407,3 +407,21 @@ def test_a_result_computed_of_another_by_moving_elements_can_be_written_to(name,
         sum([(t * (i + 1)).sum() for i, t in enumerate(results)]).backward()
         found.append((results, x.grad))
     torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    "copies", [lambda v: v[[0]], lambda v: v.t().reshape(-1), lambda v: v[v > 0]], ids=["index", "reshape", "mask"]
+)
+def test_a_copy_of_a_result_that_views_leads_to_it(copies):
+    def program(x):
+        view = torch.real(torch.complex(x, x))
+        return copies(view), view
+
+    found = []
+    for function in (program, jit(program, fallback="error")):
+        x = torch.arange(6.0).view(2, 3).requires_grad_()
+        copy, view = function(x)
+        found.append(
+            (torch.autograd.grad(copy.sum(), [view, x], retain_graph=True), torch.autograd.grad(view.sum(), x))
+        )
+    torch.testing.assert_close(found[1], found[0])

@@ -14,6 +14,7 @@ from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside, proxies_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
+from thunder_torch.traits import Trait, has_trait
 from thunder_torch.views import is_view, view_argument, viewed
 from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, ancestors, descendants
 from thunder_tracing.derivatives.inner_backward import as_gradient
@@ -394,13 +395,15 @@ def _read_by_others(bound_symbols: Sequence[BoundSymbol]) -> set[str]:
     for bound in bound_symbols:
         if not any([isinstance(p, TensorProxy) and p.requires_grad for p in bound.outputs]):
             continue
-        if not (bound.symbol is WRITTEN_UNSEEN or bound.has_tag(OpTags.VIEW) or _only_views(bound)):
+        if not (bound.symbol is WRITTEN_UNSEEN or _only_views(bound)):
             found.update([p.name for p in bound.inputs])
     return found
 
 
 def _only_views(bound: BoundSymbol) -> bool:
-    """Whether a call of a torch function returns nothing but views of its first argument, for the sizes at hand."""
+    """Whether a call returns nothing but views of its first argument, for the sizes at hand."""
+    if bound.has_tag(OpTags.VIEW) and not has_trait(bound.symbol, Trait.MAY_VIEW):
+        return True
     if view_argument(bound.symbol.origin) is None:
         return False
     args, kwargs = at_hand((bound.args, bound.kwargs))
