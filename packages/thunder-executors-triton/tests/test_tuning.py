@@ -10,7 +10,8 @@ from torch.utils._pytree import tree_leaves
 pytest.importorskip("triton", reason="Triton is not installed here; `python3 tools/dev.py gpu-libraries` runs this")
 
 from thunder_executors_triton import kernel  # noqa: E402
-from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice, Tuner, of_rows, tuner  # noqa: E402
+from thunder_executors_triton.kernels.choices import OF_ELEMENTS, Choice, of_rows  # noqa: E402
+from thunder_executors_triton.kernels.tuning import Tuner, tuner  # noqa: E402
 
 FAST = OF_ELEMENTS[2]
 

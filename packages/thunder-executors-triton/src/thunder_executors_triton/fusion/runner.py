@@ -17,7 +17,8 @@ import triton.language as tl
 from thunder_executors_triton.fusion import mathematics
 from thunder_executors_triton.fusion.render import Kernel
 from thunder_executors_triton.fusion.tiles import Tile, tile_of
-from thunder_executors_triton.kernels.tuning import Choice, launch_tuned
+from thunder_executors_triton.kernels.choices import Choice
+from thunder_executors_triton.kernels.tuning import launch_tuned
 from thunder_loops import Axis, Buffer, LoopProgram, sizes_of
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.fake_modes import fake_outputs

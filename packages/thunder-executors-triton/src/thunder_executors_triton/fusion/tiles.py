@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_executors_triton.fusion.render import Kernel
+from thunder_executors_triton.kernels.choices import OF_ELEMENTS, Choice
 from thunder_executors_triton.kernels.launch import warps_of
-from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice
 
 LONGEST = 16_384
 """Elements of a tile that registers hold."""

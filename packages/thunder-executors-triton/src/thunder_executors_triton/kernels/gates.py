@@ -7,8 +7,9 @@ import triton
 import triton.language as tl
 
 from thunder_executors_triton.errors import KernelError
+from thunder_executors_triton.kernels.choices import OF_ELEMENTS, Choice
 from thunder_executors_triton.kernels.launch import same_device
-from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice, launch_tuned
+from thunder_executors_triton.kernels.tuning import launch_tuned
 
 
 @triton.jit

@@ -7,8 +7,9 @@ import triton
 import triton.language as tl
 
 from thunder_executors_triton.errors import KernelError
+from thunder_executors_triton.kernels.choices import Choice, of_rows
 from thunder_executors_triton.kernels.launch import as_rows, block_of, same_device
-from thunder_executors_triton.kernels.tuning import Choice, launch_tuned, of_rows
+from thunder_executors_triton.kernels.tuning import launch_tuned
 
 LONGEST = 16_384  # elements of a row, which a program holds in registers
 
