@@ -275,7 +275,7 @@ def _told_for(
     given, named = (with_numbers(lambda n: value if n is number else n.value, v) for v in (args, kwargs))
     try:
         return repr(spec_of(function, given, named))
-    except Exception:
+    except Exception:  # whatever the function raises where it refuses the value
         return None
 
 

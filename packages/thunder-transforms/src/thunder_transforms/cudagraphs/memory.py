@@ -117,7 +117,7 @@ class Loans:
 
     def __init__(self) -> None:
         self._results: dict[Hashable, dict[int, Results]] = {}
-        self._addresses: dict[int, int] = {}  # and whose it is
+        self._addresses: set[int] = set()
         self._next = 0
 
     def add(self, queue: Hashable, results: Results) -> int:
@@ -126,14 +126,13 @@ class Loans:
         self._results.setdefault(queue, {})[number] = results
         for memory in results.lent:
             memory.count()
-        self._addresses.update({a: number for a in _lent_addresses(results)})
+        self._addresses |= _lent_addresses(results)
         return number
 
     def drop(self, queue: Hashable, number: int) -> None:
         """Forget a graph that is no longer kept; tensors of what it lent keep that memory themselves."""
         results = self._results[queue].pop(number)
-        for address in _lent_addresses(results):
-            self._addresses.pop(address, None)
+        self._addresses -= _lent_addresses(results)
 
     def has(self, address: int) -> bool:
         """Whether a tensor that begins there was lent."""
