@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from torch._dynamo.convert_frame import compile_lock
 from torch._guards import TracingContext, tracing
 from torch._inductor import config
+from torch._inductor.async_compile import get_compile_threads
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
 
+from thunder_executors_inductor.turns import in_parallel
 from thunder_executors_inductor.vectors import settings_for
 from thunder_fx import to_fx
 from thunder_fx.fakes import new_fake_mode
@@ -18,11 +21,16 @@ from thunder_fx.guards import fits_of
 from thunder_ir import Trace
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
+Made = tuple[Compiled, Callable[..., bool]]
 ALWAYS = {"fallback_random": True, "keep_output_stride": True, "size_asserts": False}
 """Random numbers are those of eager, results are laid out as eager's, and inputs as who calls knows."""
 
 
-def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, Callable[..., bool]]:
+BESIDE_OTHERS = {"bundle_triton_into_fx_graph_cache": False}
+"""While several programs are compiled: Inductor gathers such bundles for one program at a time."""
+
+
+def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> Made:
     """Compile a program, whose output is a tuple of tensors, by Inductor.
 
     Args:
@@ -33,16 +41,33 @@ def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, 
         What runs it, which takes a list of the inputs that it empties; and whether it is for given values of the
         integers among the inputs, in order.
     """
+    with compile_lock, config.patch({**ALWAYS, **settings_for(trace), **settings}):
+        return _compile(trace)
+
+
+def compile_traces(traces: Sequence[Trace], settings: Mapping[str, Any]) -> list[Made | None]:
+    """Compile programs in parallel, as far as that can be: while the kernels of one are compiled, others are lowered.
+
+    Args:
+        traces, settings: as for :func:`compile_trace`.
+
+    Returns:
+        For each program what :func:`compile_trace` returns, or ``None`` if it failed.
+    """
+    special = {name: value for trace in traces for name, value in settings_for(trace).items()}
+    with compile_lock, config.patch({**ALWAYS, **special, **settings, **BESIDE_OTHERS}):
+        return in_parallel([partial(_compile, trace) for trace in traces], get_compile_threads() + 1)
+
+
+def _compile(trace: Trace) -> Made:
     mode = new_fake_mode()
-    settings = {**ALWAYS, **settings_for(trace), **settings}
-    with compile_lock, config.patch(settings):  # Inductor compiles in one thread at a time
-        module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
-        inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
-        output = module.graph.output_node()
-        output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))  # type: ignore[arg-type]
-        with tracing(TracingContext(mode)), mode:
-            compiled = compile_fx_inner(module, inputs, is_inference=True)
+    module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
+    inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    output = module.graph.output_node()
+    output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))  # type: ignore[arg-type]
+    with tracing(TracingContext(mode)), mode:
+        compiled = compile_fx_inner(module, inputs, is_inference=True)
     return compiled, fits_of(inputs)
 
 
-__all__ = ["ALWAYS", "Compiled", "compile_trace"]
+__all__ = ["ALWAYS", "Compiled", "compile_trace", "compile_traces"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from thunder_executors import Declined, FusionExecutor, Implementation, Region
+from thunder_executors import Declined, Finish, FusionExecutor, Implementation, Region
 from thunder_executors_inductor.availability import missing
 from thunder_executors_inductor.eligible import computes, eligible
+from thunder_executors_inductor.foresee import compile_together
 from thunder_executors_inductor.kernels import Kernels, ordered
 from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
@@ -72,6 +73,7 @@ class InductorExecutor(FusionExecutor):
         self.wants = wants
         self.settings = dict(options or {})
         self.kernels = Kernels({**MODES[mode], **self.settings})
+        self.finishing.append(Finish(compile_together, fewest=2))
         self._taken = Implementation(self)
         self._variants: dict[tuple[bool, str], InductorExecutor] = {(whole, mode): self}
         if wants is None:

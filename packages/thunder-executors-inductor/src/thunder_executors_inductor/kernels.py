@@ -6,18 +6,32 @@ import importlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import torch
 
-from thunder_executors import Region
+from thunder_executors import Region, to_callable
 from thunder_ir import BoundSymbol, IntegerProxy, NumberProxy, Proxy, TensorProxy, Trace, substitute
 from thunder_ir.passes.renaming import renamed
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
+Made = tuple[Compiled, Callable[..., bool]]
 Strides = tuple[tuple[int, ...] | None, ...]
 Sizes = tuple[tuple[int, int | None], ...]
 MOST_LAYOUTS = 8  # of inputs for which a region is compiled; further ones are copied
+
+
+class Layout(NamedTuple):
+    """What a region is compiled for.
+
+    Args:
+        strides: of its tensors; ``None`` for one with open sizes, which is laid out in order.
+        sizes: values of its open sizes.
+    """
+
+    strides: Strides
+    sizes: tuple[int, ...]
 
 
 class Kernel:
@@ -35,8 +49,8 @@ class Kernel:
         self.program = program
         self.compilations = 0
         self._sizes, self._tensors = sizes, tuple(tensors)
-        self._settings = dict(settings)
-        self._made: dict[Strides, list[tuple[Compiled, Callable[..., bool]]]] = {}
+        self.settings = dict(settings)
+        self._made: dict[Strides, list[Made]] = {}
         self._lock = threading.Lock()
         given = [p for p in program.inputs if isinstance(p, TensorProxy)]
         self._open = [any([type(d) is not int for d in p.shape]) for p in given]
@@ -58,48 +72,74 @@ class Kernel:
         tensors = [inputs[i] for i in self._tensors]
         if self._any_open:  # whose strides depend on sizes
             tensors = [t.contiguous() if is_open else t for t, is_open in zip(tensors, self._open, strict=True)]
-        strides = tuple([None if o else t.stride() for t, o in zip(tensors, self._open, strict=True)])
-        values = [inputs[i] if dim is None else inputs[i].shape[dim] for i, dim in self._sizes]
-        compiled = self._find(strides, values)
+        layout = self.layout_of(inputs)
+        compiled = self._find(layout)
         if compiled is None:
             with self._lock:
-                strides, tensors = self._settled(strides, tensors)
-                compiled = self._find(strides, values) or self._compile(strides, values)
-        return compiled([*values, *tensors])
+                layout, tensors = self._settled(layout, tensors)
+                compiled = self._find(layout) or self._compile(layout)
+        return compiled([*layout.sizes, *tensors])
 
-    def _find(self, strides: Strides, values: Sequence[int]) -> Compiled | None:
-        for compiled, fits in self._made.get(strides, ()):
-            if not values or fits(*values):
+    def eager(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Return what it returns, computed by PyTorch's own functions, as fake tensors need it."""
+        outputs: Sequence[Any] = self._eager(*self.layout_of(inputs).sizes, *[inputs[i] for i in self._tensors])
+        return outputs
+
+    @cached_property
+    def _eager(self) -> Callable[..., Any]:
+        return to_callable(self.program, [])
+
+    def layout_of(self, inputs: Sequence[Any]) -> Layout:
+        """Return for which layout the region is compiled to run on tensors and integers."""
+        tensors = [inputs[i] for i in self._tensors]
+        strides = tuple([None if o else t.stride() for t, o in zip(tensors, self._open, strict=True)])
+        return Layout(strides, tuple([inputs[i] if dim is None else inputs[i].shape[dim] for i, dim in self._sizes]))
+
+    def serves(self, layout: Layout) -> bool:
+        """Whether the region is compiled for a layout."""
+        return self._find(layout) is not None
+
+    def keep(self, layout: Layout, made: Made) -> None:
+        """Keep what was compiled for a layout; what another thread has compiled meanwhile stays."""
+        with self._lock:
+            if not self.serves(layout):
+                self._keep(layout, made)
+
+    def laid_out(self, layout: Layout) -> Trace:
+        """Return the program with the strides that tensors have, and the sizes at hand."""
+        count = len(layout.sizes)
+        changed: dict[str, Any] = {}
+        for proxy, value in zip(self.program.inputs[:count], layout.sizes, strict=True):
+            changed[proxy.name] = IntegerProxy(value, proxy.name)
+        for proxy, strides in zip(self.program.inputs[count:], layout.strides, strict=True):
+            assert isinstance(proxy, TensorProxy)
+            shape = substitute(tuple(proxy.shape), changed)
+            changed[proxy.name] = TensorProxy(shape, proxy.dtype, proxy.device, False, strides, name=proxy.name)
+        return renamed(self.program, changed)
+
+    def _find(self, layout: Layout) -> Compiled | None:
+        for compiled, fits in self._made.get(layout.strides, ()):
+            if not layout.sizes or fits(*layout.sizes):
                 return compiled
         return None
 
-    def _settled(self, strides: Strides, tensors: list[torch.Tensor]) -> tuple[Strides, list[torch.Tensor]]:
-        """Return strides to compile for: these, or earlier ones to which the tensors are copied if there are many."""
-        if strides in self._made or len(self._made) < MOST_LAYOUTS:
-            return strides, tensors
+    def _settled(self, layout: Layout, tensors: list[torch.Tensor]) -> tuple[Layout, list[torch.Tensor]]:
+        """Return a layout to compile for: this, or an earlier one to which the tensors are copied if there are many."""
+        if layout.strides in self._made or len(self._made) < MOST_LAYOUTS:
+            return layout, tensors
         first = next(iter(self._made))
         pairs = zip(tensors, first, strict=True)
-        return first, [t if s is None else torch.empty_strided(t.shape, s, **_kind(t)).copy_(t) for t, s in pairs]
+        copies = [t if s is None else torch.empty_strided(t.shape, s, **_kind(t)).copy_(t) for t, s in pairs]
+        return Layout(first, layout.sizes), copies
 
-    def _compile(self, strides: Strides, values: Sequence[int]) -> Compiled:
+    def _compile(self, layout: Layout) -> Compiled:
         entry = importlib.import_module("thunder_executors_inductor.entry")  # here: Inductor takes seconds to import
-        made = entry.compile_trace(self._laid_out(strides, values), self._settings)
-        self._made.setdefault(strides, []).append(made)
-        self.compilations += 1
-        compiled: Compiled = made[0]
-        return compiled
+        return self._keep(layout, entry.compile_trace(self.laid_out(layout), self.settings))
 
-    def _laid_out(self, strides: Strides, values: Sequence[int]) -> Trace:
-        """Return the program with the strides that tensors have, and the sizes at hand."""
-        count = len(values)
-        changed: dict[str, Any] = {}
-        for proxy, value in zip(self.program.inputs[:count], values, strict=True):
-            changed[proxy.name] = IntegerProxy(value, proxy.name)
-        for proxy, layout in zip(self.program.inputs[count:], strides, strict=True):
-            assert isinstance(proxy, TensorProxy)
-            shape = substitute(tuple(proxy.shape), changed)
-            changed[proxy.name] = TensorProxy(shape, proxy.dtype, proxy.device, False, layout, name=proxy.name)
-        return renamed(self.program, changed)
+    def _keep(self, layout: Layout, made: Made) -> Compiled:
+        self._made.setdefault(layout.strides, []).append(made)
+        self.compilations += 1
+        return made[0]
 
 
 def _kind(tensor: torch.Tensor) -> dict[str, Any]:
@@ -177,4 +217,4 @@ def canonical(region: Region) -> tuple[Trace, Sizes]:
     return Trace("region", inputs, bounds, tuple([names[p.name] for p in region.outputs])), tuple(sizes.values())
 
 
-__all__ = ["Kernel", "Kernels", "canonical", "ordered"]
+__all__ = ["Kernel", "Kernels", "Layout", "canonical", "ordered"]

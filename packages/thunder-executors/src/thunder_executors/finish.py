@@ -57,38 +57,41 @@ class _Unfinished:
     """
 
     def __init__(self, stages: list[Trace], finishing: list[Finish]) -> None:
-        self.stages, self.finishing = stages, finishing
-        self.calls_before = max([f.after for f in finishing])
+        self.stages = stages
+        self.finishing = sorted(finishing, key=lambda f: f.after)
         self.calls = itertools.count()  # counts in whatever thread
         self.one_at_a_time = threading.Lock()
-        self.text = stages[-1].python_callable() if self.calls_before else None
+        self.text = stages[-1].python_callable() if self.finishing[0].after else None
         self.finished: Callable[..., Any] | None = None
 
     def first_calls(self, *inputs: Any) -> Any:
-        """Run the program, and finish it if it was called often enough, and nobody does so just now."""
-        if next(self.calls) >= self.calls_before and self.one_at_a_time.acquire(blocking=False):
+        """Run the program, with what is due at this call made of it, unless somebody does so just now."""
+        calls = next(self.calls)
+        if self.one_at_a_time.acquire(blocking=False):
             try:
-                if self.finished is None and self.finish():
+                if self.finished is None and self.finish(calls):
                     self.finished = self.stages[-1].python_callable()
             finally:
                 self.one_at_a_time.release()
         if self.finished is not None:
             return self.finished(*inputs)
-        if self.text is None:
-            self.text = self.stages[-1].python_callable()
-        return self.text(*inputs)
+        text = self.text
+        if text is None:
+            text = self.text = self.stages[-1].python_callable()
+        return text(*inputs)
 
     @collector_paused()
-    def finish(self) -> bool:
-        """Make what is left of the passes; return whether all are made."""
-        while self.finishing:
+    def finish(self, calls: int) -> bool:
+        """Make what is due of the passes after some calls; return whether all are made."""
+        while self.finishing and self.finishing[0].after <= calls:
             improved = self.finishing[0].improve(self.stages[-1])
             if improved is None:
                 return False
             if improved.bound_symbols != self.stages[-1].bound_symbols:
                 self.stages.append(improved)
+                self.text = None
             del self.finishing[0]
-        return True
+        return not self.finishing
 
 
 __all__ = ["runnable"]
