@@ -11,13 +11,14 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
 INTERPRETER = os.path.join("triton", "runtime", "interpreter.py")
-NEEDS_TRITON = ("test_kernels.py", "test_compiled.py", "test_fusion.py", "test_tuning.py")
+NEEDS_TRITON = ("test_kernels.py", "test_compiled.py", "test_fusion.py", "test_tuning.py", "test_ahead.py")
 if importlib.util.find_spec("triton") is None:
     home = "src/thunder_executors_triton"
     collect_ignore = [
         f"{home}/offline.py",
         f"{home}/kernels",
         f"{home}/fusion/mathematics.py",
+        f"{home}/fusion/ahead.py",
         f"{home}/fusion/runner.py",
     ]
 

@@ -13,7 +13,7 @@ import thunder_torch as ltorch
 from thunder_autograd import forward_and_backward
 from thunder_executors import execution_traces, runnable
 from thunder_executors_inductor import InductorExecutor, entry
-from thunder_executors_inductor.foresee import compile_together, needs
+from thunder_executors_inductor.together import compile_together
 from thunder_executors_inductor.turns import in_parallel
 from thunder_ir import IntegerProxy, Tensor, record, trace_of
 
@@ -103,14 +103,6 @@ def test_what_fails_to_compile_is_left_to_its_call(executor, monkeypatch):
     assert not any(k.compilations for k in kernels(stages[-1], executor))
     with pytest.raises(RuntimeError, match="region"):
         runnable(stages, [executor, "torch"])(torch.randn(6, 4), torch.randn(6, 6))
-
-
-def test_what_depends_on_data_is_not_foreseen(executor):
-    def program(x, w):
-        y = x.exp() * 2
-        return ltorch.call(torch.nonzero, (y,), {}), y @ w
-
-    assert len(needs(execution_traces(traced(program, Tensor((6, 4)), Tensor((4, 4))), [executor, "torch"])[-1])) == 1
 
 
 def test_a_thread_that_waits_for_kernels_lets_another_one_compile():

@@ -10,10 +10,10 @@ import torch
 from thunder_executors import Declined, Finish, FusionExecutor, Implementation, Region
 from thunder_executors_inductor.availability import missing
 from thunder_executors_inductor.eligible import computes, eligible
-from thunder_executors_inductor.foresee import compile_together
 from thunder_executors_inductor.kernels import Kernels, ordered
 from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
+from thunder_executors_inductor.together import compile_together
 from thunder_executors_inductor.views import without_views
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 from thunder_ir.passes import expand

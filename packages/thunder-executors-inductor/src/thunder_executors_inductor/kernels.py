@@ -80,7 +80,7 @@ class Kernel:
                 compiled = self._find(layout) or self._compile(layout)
         return compiled([*layout.sizes, *tensors])
 
-    def eager(self, inputs: Sequence[Any]) -> Sequence[Any]:
+    def eager(self, *inputs: Any) -> Sequence[Any]:
         """Return what it returns, computed by PyTorch's own functions, as fake tensors need it."""
         outputs: Sequence[Any] = self._eager(*self.layout_of(inputs).sizes, *[inputs[i] for i in self._tensors])
         return outputs

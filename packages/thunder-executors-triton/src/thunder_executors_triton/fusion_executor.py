@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from thunder_executors import Declined, FusionExecutor, Region, to_callable
+import torch
+
+from thunder_executors import Declined, Finish, FusionExecutor, Region, to_callable
 from thunder_executors_triton._version import __version__
 from thunder_executors_triton.availability import missing
 from thunder_executors_triton.executor import fits
@@ -54,6 +56,14 @@ class TritonFusionExecutor(FusionExecutor):
         return [self.fused(inner, name, run), *parts.views]
 
 
+def compile_together(trace: Trace) -> Trace:
+    """Compile the kernels of a program's regions, in parallel; return the program as it is."""
+    if sum([b.symbol.executor is fusion_executor for b in trace.bound_symbols]) > 1 and torch.cuda.is_available():
+        ahead: Any = import_module("thunder_executors_triton.fusion.ahead")  # here: Triton takes a second to import
+        ahead.compile_together(trace)
+    return trace
+
+
 def _rendered(program: LoopProgram) -> list[Any]:
     return [render(program, position) for position in range(len(program.nests))]
 
@@ -67,3 +77,4 @@ fusion_executor = TritonFusionExecutor(
     priority=5,
     checks=False,
 )
+fusion_executor.finishing.append(Finish(compile_together, fewest=2))

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 ASKED_FOR = "torch._dynamo.config"
 
@@ -94,8 +94,8 @@ def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[to
     """Return what a function returns without its data: with the sizes, and strides, that PyTorch would give it.
 
     Args:
-        function: returns tensors; it is run on tensors without data, which keep their devices.
-        inputs: tensors, and numbers.
+        function: returns tensors; it is run on fake tensors, which keep their devices.
+        inputs: tensors, and numbers; fake tensors stay as they are.
 
     Example:
         >>> import torch
@@ -103,7 +103,8 @@ def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[to
         >>> [t.stride() for t in fake_outputs(lambda x: (x.t() + 1, x), [torch.ones(2, 3)])]
         [(1, 3), (3, 1)]
     """
-    with FakeTensorMode() as mode:
+    mode = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None) or FakeTensorMode()
+    with mode:
         fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
         return list(function(*fakes))
 

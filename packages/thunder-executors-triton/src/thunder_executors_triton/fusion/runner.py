@@ -18,7 +18,7 @@ from thunder_executors_triton.fusion import mathematics
 from thunder_executors_triton.fusion.render import Kernel
 from thunder_executors_triton.fusion.tiles import Tile, tile_of
 from thunder_executors_triton.kernels.choices import Choice
-from thunder_executors_triton.kernels.tuning import launch_tuned
+from thunder_executors_triton.kernels.tuning import choices_ahead, launch_tuned
 from thunder_loops import Axis, Buffer, LoopProgram, sizes_of
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.fake_modes import fake_outputs
@@ -87,13 +87,33 @@ class Launch:
             self.ready(*given, *self.rest)
             return
         like = next(a for a in given if isinstance(a, torch.Tensor))
-        size = self.tile.elements if self.rows else self.points
-        launch_tuned(self.name, size, like, self.tile.choices, lambda c: self._launch(given, c))
+        launch_tuned(self.name, self._size, like, self.tile.choices, lambda c: self._launch(given, c))
+
+    def compile(self, values: dict[str, Any], device: int) -> None:
+        """Compile what a launch will need.
+
+        Args:
+            values: as for a launch; a tensor's dtype in its place.
+            device: index of the GPU.
+        """
+        given = [values[a] if isinstance(a, str) else a for a in self.arguments]
+        dtype = next(a for a in given if isinstance(a, torch.dtype))
+        for choice in choices_ahead(self.name, self._size, dtype, device, self.tile.choices):
+            blocks, grid = self._shape(choice)
+            self.function.warmup(*given, *blocks, grid=grid, num_warps=choice.warps, enable_fp_fusion=False)
+
+    @property
+    def _size(self) -> int:
+        return self.tile.elements if self.rows else self.points
+
+    def _shape(self, choice: Choice) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+        """Return the sizes of a program's block, and how many programs there are."""
+        blocks = (self.tile.points, self.tile.elements) if self.rows else (choice.block,)
+        return blocks, (-(-self.points // blocks[0]), 1, 1)
 
     def _launch(self, given: list[Any], choice: Choice) -> None:
         """Launch it by way of Triton, which compiles what is new to it."""
-        blocks = (self.tile.points, self.tile.elements) if self.rows else (choice.block,)
-        grid = (-(-self.points // blocks[0]), 1, 1)
+        blocks, grid = self._shape(choice)
         made = self.function[grid](*given, *blocks, num_warps=choice.warps, enable_fp_fusion=False)
         named = [v for a, v in zip(self.arguments, given, strict=True) if isinstance(a, str)]
         # a kernel is special for numbers that are 1 or divisible, and the next call's may be others
@@ -177,14 +197,24 @@ class Runner:
             launch(values)
         return tuple([values[name] for name in self.outputs])
 
-    def plan(self, key: Any, inputs: tuple[Any, ...]) -> Plan | None:
+    def ahead(self, inputs: Sequence[Any]) -> list[tuple[Launch, dict[str, Any]]]:
+        """Return the launches that a call with fake tensors for inputs will make, and what each is compiled for."""
+        key = tuple([(t.shape, t.stride(), 0) if isinstance(t, torch.Tensor) else None for t in inputs])
+        plan = self.plans[key] if key in self.plans else self.plan(key, inputs)
+        if plan is None:
+            return []
+        values = {n: t.dtype if isinstance(t, torch.Tensor) else t for n, t in zip(self.names, inputs, strict=True)}
+        values |= {m.name: m.dtype for m in plan.memory} | dict.fromkeys(plan.checks, torch.bool)
+        return [(launch, values) for launch in (*plan.checking, *plan.launches) if launch.ready is None]
+
+    def plan(self, key: Any, inputs: Sequence[Any]) -> Plan | None:
         """Make and keep how the region runs on tensors like these; ``None`` where PyTorch runs it."""
         if len(self.plans) >= MOST:
             self.plans.clear()
         found = self.plans[key] = self._planned(inputs)
         return found
 
-    def _planned(self, inputs: tuple[Any, ...]) -> Plan | None:
+    def _planned(self, inputs: Sequence[Any]) -> Plan | None:
         program, sizes = self.program, sizes_of(self.program, *inputs)
         spaces = [(extent(k.free, sizes), extent(k.reduced, sizes)) for k in self.kernels]
         tiles = [tile_of(k, *space) if space[1] else None for k, space in zip(self.kernels, spaces, strict=True)]
@@ -205,7 +235,7 @@ class Runner:
         parts = launches[: program.checking], launches[program.checking :]
         return Plan(tuple(memory), tuple([b.name for b in program.checks]), *[tuple(sum(p, [])) for p in parts])
 
-    def output_strides(self, inputs: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    def output_strides(self, inputs: Sequence[Any]) -> list[tuple[int, ...]]:
         """Return how the outputs lie in memory: as PyTorch has them for inputs that lie like these."""
         return [tuple(t.stride()) for t in fake_outputs(self.eager, inputs)]
 

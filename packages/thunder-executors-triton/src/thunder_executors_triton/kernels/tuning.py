@@ -51,18 +51,22 @@ class Tuner:
             choices: the first is taken where nothing is known and nothing is measured.
             run: launches the kernel; twice is as good as once.
         """
-        if self._found is None:
-            self._found = _read(self.path)
-        known = self._found.get(key)
-        best = next((c for c in choices if [c.block, c.warps] == known), None)
+        best = self.known(key, choices)
         if best is not None or self.milliseconds is None:
             return best or choices[0]
         took = {c: self.milliseconds(lambda c=c: run(c)) for c in choices}  # type: ignore[misc]
         best = min(choices, key=lambda c: took[c])
         with self._lock:
-            self._found = {**_read(self.path), **self._found, key: [best.block, best.warps]}
+            self._found = {**_read(self.path), **(self._found or {}), key: [best.block, best.warps]}
             _write(self.path, self._found)
         return best
+
+    def known(self, key: str, choices: Sequence[Choice]) -> Choice | None:
+        """Return which of ``choices`` was measured to be the best, if that is known."""
+        if self._found is None:
+            self._found = _read(self.path)
+        kept = self._found.get(key)
+        return next((c for c in choices if [c.block, c.warps] == kept), None)
 
 
 def _read(path: Path | None) -> dict[str, list[int]]:
@@ -126,6 +130,26 @@ def _device(index: int) -> str:
     return f"{torch.cuda.get_device_name(index)}, Triton {triton.__version__}"
 
 
+def _key(kernel: str, size: int, dtype: torch.dtype, device: int) -> str:
+    return f"{kernel}, {size.bit_length()} bits, {str(dtype).removeprefix('torch.')}, {_device(device)}"
+
+
+def choices_ahead(
+    kernel: str, size: int, dtype: torch.dtype, device: int, choices: Sequence[Choice]
+) -> Sequence[Choice]:
+    """Return with which of some choices :func:`launch_tuned` will launch a kernel: several where it will measure.
+
+    Args:
+        kernel, size, choices: as there.
+        dtype: of a tensor that the kernel reads.
+        device: index of its GPU.
+    """
+    best = tuner().known(_key(kernel, size, dtype, device), choices)
+    if best is not None:
+        return [best]
+    return choices if tuner().milliseconds is not None else choices[:1]
+
+
 def launch_tuned(
     kernel: str, size: int, like: torch.Tensor, choices: Sequence[Choice], run: Callable[[Choice], None]
 ) -> None:
@@ -141,8 +165,7 @@ def launch_tuned(
     if like.device.type != "cuda":
         run(choices[0])
         return
-    dtype = str(like.dtype).removeprefix("torch.")
-    key = f"{kernel}, {size.bit_length()} bits, {dtype}, {_device(like.device.index)}"
+    key = _key(kernel, size, like.dtype, like.device.index)
     known = tuner()
     if known.milliseconds is not None and torch.cuda.is_current_stream_capturing():
         known = Tuner(known.path, None)  # nothing can be measured now
