@@ -58,7 +58,7 @@ def test_inductor_is_told_for_programs_on_a_cpu_and_not_against_what_the_user_sa
 
 
 def test_inductor_tries_where_the_library_uses_others_than_the_processor_has(monkeypatch, afresh):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_f": True})
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_f": True}, raising=False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     assert not vectors.known()
 
@@ -69,7 +69,12 @@ def test_inductor_tries_where_the_compiler_does_not_know_them(monkeypatch, afres
     compiler.write_text(f"#!/bin/sh\nexit {status}\n", encoding="utf-8")
     compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True})
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True}, raising=False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     monkeypatch.setattr(vectors, "get_cpp_compiler", lambda: str(compiler))
     assert vectors.known() is (status == 0)
+
+
+def test_inductor_tries_where_pytorch_does_not_tell_what_the_processor_has(monkeypatch, afresh):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert not vectors.known()

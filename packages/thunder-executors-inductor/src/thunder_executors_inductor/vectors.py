@@ -36,6 +36,8 @@ def known() -> bool:
     What Inductor tries is whether the functions of vectors that its kernels call are in PyTorch's library, and whether
     the compiler knows the instructions. The library says that its own kernels are of the same functions.
     """
+    if not hasattr(torch.cpu, "get_capabilities"):  # as in PyTorch 2.9
+        return False
     has = torch.cpu.get_capabilities()
     widest = "AVX512" if has.get("avx512_f") else "AVX2" if has.get("avx2") else ""
     if sys.platform != "linux" or torch.backends.cpu.get_cpu_capability() != widest or widest not in FLAGS:
