@@ -29,7 +29,7 @@ class Case:
         function: takes the arguments.
         make: takes whether gradients are wanted; returns leaves of autograd, and the arguments made of them.
         gradients: with and without which it is run.
-        sizes: how many calls of other sizes follow the first, where sizes are left open; ``make`` gets the number, too.
+        sizes: how many calls of other sizes follow the first, where sizes are dynamic; ``make`` gets the number, too.
     """
 
     group: str
@@ -417,7 +417,7 @@ def _autocast(a: T, b: T) -> T:
         return a @ b
 
 
-# --- sizes that are left open --------------------------------------------------------------------------------------
+# --- sizes that are dynamic --------------------------------------------------------------------------------------
 
 
 def growing(grad: bool, step: int = 0) -> Made:
@@ -426,7 +426,7 @@ def growing(grad: bool, step: int = 0) -> Made:
     return leaves, (leaves[0] * 1, leaves[1] * 1)
 
 
-cases("open sizes", growing, {
+cases("symbolic sizes", growing, {
     "read": lambda a, b: a * b + a.shape[0],
     "written": lambda a, b: (a.mul_(b), a.sum(0))[1],
     "viewed": lambda a, b: (a.view(-1), a * b),

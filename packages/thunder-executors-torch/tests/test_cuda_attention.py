@@ -83,7 +83,7 @@ def described(value):
 
 @pytest.mark.parametrize(("kernel", "name", "dtype"), RUNS)
 def test_pytorch_knows_the_calls_and_tells_the_same_of_their_results(kernel, name, dtype, monkeypatch):
-    """With tensors without data on a CUDA device, on a machine without one."""
+    """With fake tensors on a CUDA device, on a machine without one."""
     monkeypatch.setattr(attention, "_flash_on_cpu", attention._ON_CUDA[KERNELS[kernel]])
     tensors, options = arguments(name, dtype)
     made = split(F.scaled_dot_product_attention, tensors, options)

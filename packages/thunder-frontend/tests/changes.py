@@ -29,7 +29,7 @@ import torch
 from torch.nn.modules import module as modules
 
 from thunder_frontend import jit
-from thunder_frontend._outside.watch import EAGER_RAISES_TOO
+from thunder_frontend._external_state.watch import EAGER_RAISES_TOO
 from thunder_ir import ThunderError
 
 PRELUDE = """

@@ -6,7 +6,7 @@ OPERAND = "class O{0}:\n    def {1}:\n        return {2}\nK{0} = {3}\nA{0} = O{0
 
 
 def operand(number: int, method: str, returned: str, start: str, body: str, change: str) -> None:
-    """Add a case of an object of the outside world whose special method reads a global."""
+    """Add a case of an object of external state whose special method reads a global."""
     name = f"natively called: {method.partition('(')[0]} {number}"
     case(name, OPERAND.format(number, method, returned, start), body, f"K{number} = {change}")
 

@@ -1,4 +1,4 @@
-"""Arrays of the outside world that the program puts into containers of its own, and gives to code in C, are guarded."""
+"""External arrays that the program puts into containers of its own, and gives to code in C, are guarded."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""``cache="auto"``: the first program is for the sizes at hand, and what later calls show to change is left open."""
+"""``cache="auto"``: the first program is for the sizes at hand, and what later calls show to change is dynamic."""
 
 import collections
 import itertools

@@ -1,4 +1,4 @@
-"""Numbers that a program sets to others, such as counters: left open from the second program on that reads them."""
+"""Numbers that a program sets to others, such as counters: dynamic from the second program on that reads them."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Dimensions that change from call to call are left open, from the second size on that a program is compiled for."""
+"""Dimensions that change from call to call are dynamic, from the second size on that a program is compiled for."""
 
 import datetime
 import decimal

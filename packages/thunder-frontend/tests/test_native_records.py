@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from thunder_frontend._outside.native import UNLISTED, Answer, Native, file, native_of
-from thunder_frontend._outside.queries import answer_of
+from thunder_frontend._external_state.native import UNLISTED, Answer, Native, file, native_of
+from thunder_frontend._external_state.queries import answer_of
 from thunder_ir import DuplicateRuleError
 
 

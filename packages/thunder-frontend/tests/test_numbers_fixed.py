@@ -1,4 +1,4 @@
-"""What cannot be done with a number left open is compiled for the number at hand, in each mode that leaves any open."""
+"""What cannot be done with a symbolic number is compiled for the number at hand, in each mode that leaves any open."""
 
 import json
 import math

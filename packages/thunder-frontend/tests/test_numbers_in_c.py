@@ -1,4 +1,4 @@
-"""Numbers and shapes that are left open, in the hands of code in C: it sees, writes and returns what eager does."""
+"""Numbers and shapes that are dynamic, in the hands of code in C: it sees, writes and returns what eager does."""
 
 import bisect
 import fractions

@@ -5,7 +5,7 @@ import torch
 
 from thunder_executors import transform_for_execution
 from thunder_frontend import Transform, cache_misses, jit, last_epilogue_traces, last_prologue_traces, last_traces
-from thunder_guards import BoundsGuard, Outside, Source, TensorGuard, ValueGuard, held
+from thunder_guards import BoundsGuard, External, Source, TensorGuard, ValueGuard, held
 from thunder_guards.traces import CHECK, check, source_of, write
 
 SETTINGS = {"scale": 2.0}
@@ -159,7 +159,7 @@ def test_writes_may_be_left_out_and_added():
 
     def also_seen(trace):
         value = trace.inputs[-1]
-        return with_more(trace, write("attribute", Outside(held(model, "model")), "seen", value))
+        return with_more(trace, write("attribute", External(held(model, "model")), "seen", value))
 
     model, names, x = Counts(), [], torch.ones(2, 3)
     made = jit(model, transforms=[Changes(of_epilogue=only_total), Changes(of_epilogue=also_seen)])

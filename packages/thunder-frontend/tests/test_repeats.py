@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from thunder_frontend import cache_misses, jit, last_traces
+from thunder_frontend._block_reuse import repeats
 from thunder_frontend._jit import compiled_function
-from thunder_frontend._repeated import repeats
 
 
 class Inner(nn.Module):
@@ -107,7 +107,7 @@ def test_the_program_and_its_guards_are_the_same_as_without(monkeypatch):
     model, x = Model(), torch.randn(3, 6)
     once = jit(model)
     once(x)
-    monkeypatch.setattr(repeats.Repeats, "begin", lambda *_: None)
+    monkeypatch.setattr(repeats.BlockReuse, "begin", lambda *_: None)
     each = jit(model)
     each(x)
     assert str(last_traces(once)[0]) == str(last_traces(each)[0])
@@ -381,7 +381,7 @@ def test_sizes_and_numbers_that_a_run_tells_are_those_of_each_block(block):
 
 
 def symbolic(model, rows, compiled=None):
-    """Check a model whose sizes are left open with each number of rows; return what was compiled."""
+    """Check a model whose sizes are dynamic with each number of rows; return what was compiled."""
     compiled = jit(model, cache="symbolic values") if compiled is None else compiled
     for n in rows:
         check(model, torch.randn(n, 6, requires_grad=True), compiled=compiled)
@@ -412,8 +412,8 @@ def test_blocks_with_open_sizes_are_acquired_once(block, answered):
 
 def test_the_program_with_open_sizes_is_the_same_as_without(monkeypatch):
     texts = []
-    for begin in (repeats.Repeats.begin, lambda *_: None):
-        monkeypatch.setattr(repeats.Repeats, "begin", begin)
+    for begin in (repeats.BlockReuse.begin, lambda *_: None):
+        monkeypatch.setattr(repeats.BlockReuse, "begin", begin)
         compiled = symbolic(Model(), [4, 5])
         texts.append((str(last_traces(compiled)[0]), guarded(compiled)))
     assert texts[0] == texts[1]
@@ -457,7 +457,7 @@ def test_calls_with_other_open_sizes_are_told_apart():
     assert cache_misses(compiled) == 2
 
 
-def test_blocks_given_open_numbers(answered):
+def test_blocks_given_symbolic_numbers(answered):
     class Given(Block):
         def forward(self, x, rows):
             return super().forward(x).view(rows, -1) / rows

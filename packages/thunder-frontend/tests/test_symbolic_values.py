@@ -249,7 +249,7 @@ def test_numbers_that_sets_and_python_are_asked_about_are_told_apart(program, nu
 MEMBERS = {5, 7}
 
 
-def test_functions_with_a_cache_answer_from_it_for_open_numbers():
+def test_functions_with_a_cache_answer_from_it_for_symbolic_numbers():
     factors = [2.0]
 
     @functools.lru_cache
@@ -328,13 +328,13 @@ DIMENSIONS = [
 
 
 @pytest.mark.parametrize("program", DIMENSIONS)
-def test_dimensions_may_be_open_numbers(program):
+def test_dimensions_may_be_symbolic_numbers(program):
     compiled, x = symbolic(program), torch.rand(5, 5)
     for dim in (0, 1, 0):
         torch.testing.assert_close(compiled(x, dim), program(x, dim))
 
 
-def test_lists_of_the_callers_go_with_open_numbers():
+def test_lists_of_the_callers_go_with_symbolic_numbers():
     compiled = symbolic(torch.stack)
     for dim, count in ((0, 2), (1, 2), (0, 3)):
         tensors = [torch.rand(2, 2) for _ in range(count)]

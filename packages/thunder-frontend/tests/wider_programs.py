@@ -260,7 +260,7 @@ class Program:
         text: its source.
         arguments: names of :data:`ARGUMENTS`.
         box: a name of :data:`BOXES`.
-        symbolic: whether sizes are left open.
+        symbolic: whether sizes are dynamic.
     """
 
     text: str

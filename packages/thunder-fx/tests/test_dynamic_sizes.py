@@ -1,4 +1,4 @@
-"""Sizes that dynamo leaves open: one program for all of them."""
+"""Sizes that dynamo makes dynamic: one program for all of them."""
 
 import copy
 

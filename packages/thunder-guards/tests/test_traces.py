@@ -12,8 +12,8 @@ from thunder_guards import (
     Built,
     Effect,
     EnvironmentGuard,
+    External,
     Input,
-    Outside,
     Program,
     Source,
     ValueGuard,
@@ -64,10 +64,10 @@ def test_one_object_in_two_places_is_one_and_what_was_there_is_fetched_first():
     shared = []
 
     def result(x, doubled):
-        shared.extend([doubled, Outside(LEFT)])
-        return {"pair": Built(SimpleNamespace, ()), "shared": shared, "before": Outside(LEFT)}
+        shared.extend([doubled, External(LEFT)])
+        return {"pair": Built(SimpleNamespace, ()), "shared": shared, "before": External(LEFT)}
 
-    made = program(SimpleNamespace(), result, [lambda x, doubled: Effect("attribute", Outside(WORLD), "left", shared)])
+    made = program(SimpleNamespace(), result, [lambda x, doubled: Effect("attribute", External(WORLD), "left", shared)])
     world = SimpleNamespace(left="before")
     returned = call_of(made)((X, world), {}, None)
     assert returned["shared"] is world.left and returned["before"] == world.left[1] == "before"
@@ -79,9 +79,11 @@ def test_one_object_in_two_places_is_one_and_what_was_there_is_fetched_first():
 
 
 def test_writes_are_left_out_and_added():
-    made = program(SimpleNamespace(), effects=[lambda x, doubled: Effect("attribute", Outside(WORLD), "left", doubled)])
+    made = program(
+        SimpleNamespace(), effects=[lambda x, doubled: Effect("attribute", External(WORLD), "left", doubled)]
+    )
     trace, log = epilogue_trace(made), []
-    added = write("end", Outside(held(log, "log")), None, [trace.inputs[-1]])
+    added = write("end", External(held(log, "log")), None, [trace.inputs[-1]])
     kept = [bound for bound in trace.bound_symbols if bound.symbol.name != "write"]
     world = SimpleNamespace()
     call_of(with_epilogue(made, trace.replace(bound_symbols=(*kept, added))))((X, world), {}, None)

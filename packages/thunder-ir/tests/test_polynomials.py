@@ -1,4 +1,4 @@
-"""Comparisons of open integers that come out the same whatever these are need no constraint."""
+"""Comparisons of symbolic integers that come out the same whatever these are need no constraint."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -175,7 +175,7 @@ class _Differentiator:
                 self.record(bound, _missing(bound), bound.args)
 
     def executors_rule(self, bound: BoundSymbol) -> VjpRule | None:
-        """Return the rule that the executor of a call has for it; what it asks of open numbers are constraints."""
+        """Return the rule that the executor of a call has for it; what it asks of symbolic numbers are constraints."""
         if self.rule_of is None:
             return None
         self.builder.language = bound.symbol.language or DEFAULT.language

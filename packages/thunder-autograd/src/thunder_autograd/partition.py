@@ -246,7 +246,7 @@ class _Problem:
     ) -> _Solution:
         """Return the least that bytes and time together can cost at one exchange rate.
 
-        The more eager, the more is done again: solutions for less and for more, where there are any, leave open only
+        The more eager, the more is done again: solutions for less and for more, where there are any, make dynamic only
         what they differ in.
 
         Args:

@@ -1,4 +1,4 @@
-"""Lengths that change: what programs with open sizes cost, beside those made for a size, and training with padding.
+"""Lengths that change: what programs with symbolic sizes cost, beside those made for a size, and training with padding.
 
 python -m thunder_benchmarks.lengths             a warm step of GPT-2, with the length open and without; CPU ms
 python -m thunder_benchmarks.lengths --trainer   40 steps of transformers.Trainer with dynamic padding, beside eager
@@ -60,7 +60,7 @@ def warm(layers: int, width: int, rounds: int) -> None:
     paired = [o / c for o, c in zip(times["auto"], times["constant values"], strict=True)]
     for name, median in medians.items():
         print(f"{name}: {median * 1e3:.1f} ms")
-    print(f"open sizes, in programs for the size: {statistics.median(paired):.3f}")
+    print(f"symbolic sizes, in programs for the size: {statistics.median(paired):.3f}")
     print(f"programs with cache='auto': {thunder.cache_misses(models['auto'])}")
 
 

@@ -26,8 +26,8 @@ class Layout(NamedTuple):
     """What a region is compiled for.
 
     Args:
-        strides: of its tensors; ``None`` for one with open sizes, which is laid out in order.
-        sizes: values of its open sizes.
+        strides: of its tensors; ``None`` for one with symbolic sizes, which is laid out in order.
+        sizes: values of its symbolic sizes.
     """
 
     strides: Strides
@@ -38,8 +38,8 @@ class Kernel:
     """A region that Inductor compiles, for each layout of its inputs when that first comes.
 
     Args:
-        program: the region; its open sizes are the first inputs, tensors follow.
-        sizes: where each open size is read among the region's inputs: the place of a tensor, and the dimension; or the
+        program: the region; its symbolic sizes are the first inputs, tensors follow.
+        sizes: where each symbolic size is read among the region's inputs: the place of a tensor, and the dimension; or the
             place of a number, and ``None``.
         tensors: the places of the tensors.
         settings: of Inductor.
@@ -71,7 +71,7 @@ class Kernel:
                 return made[0][0](list(inputs))
         tensors = [inputs[i] for i in self._tensors]
         if self._any_open:  # whose strides depend on sizes
-            tensors = [t.contiguous() if is_open else t for t, is_open in zip(tensors, self._open, strict=True)]
+            tensors = [t.contiguous() if is_symbolic else t for t, is_symbolic in zip(tensors, self._open, strict=True)]
         layout = self.layout_of(inputs)
         compiled = self._find(layout)
         if compiled is None:

@@ -41,7 +41,7 @@ def output_strides(
         keeps: what :func:`keeps_rows` says.
         inputs: tensors and numbers.
         shapes: of the outputs.
-        eager: computes the outputs by PyTorch; it is run on tensors without data.
+        eager: computes the outputs by PyTorch; it is run on fake tensors.
     """
     if keeps and all([t.is_contiguous() for t in inputs if isinstance(t, torch.Tensor)]):
         return [row_major_strides(shape) for shape in shapes]

@@ -200,13 +200,13 @@ class Fusion:
         return tuple(results)
 
     def _refuse(self, text: str, why: str, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Take in that a definition does not do; return the outputs by PyTorch."""
+        """Note that a definition does not do; return the outputs by PyTorch."""
         self._refused.add(text)
         warnings.warn(REFUSED.format(name=self.__name__, why=why), RuntimeWarning, stacklevel=3)
         return tuple(self.eager(*inputs))
 
     def fits(self, inputs: Sequence[Any]) -> bool:
-        """Whether nvFuser runs a call: open sizes of 1 would be broadcast there, and nothing is launched for 0."""
+        """Whether nvFuser runs a call: symbolic sizes of 1 would be broadcast there, and nothing is launched for 0."""
         for proxy, value in zip(self.region.inputs, inputs, strict=True):
             if isinstance(value, torch.Tensor) and isinstance(proxy, TensorProxy):
                 sizes = zip(proxy.shape, value.shape, strict=True)

@@ -4,6 +4,7 @@ import thunder_frontend._internals_needed  # noqa: F401  (first, so that what Py
 from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._explain import Explanation, explain
 from thunder_frontend._export import export
+from thunder_frontend._external_state.dynamic_values import mark_dynamic, mark_static
 from thunder_frontend._gradients import grad, value_and_grad
 from thunder_frontend._introspection import (
     cache_hits,
@@ -26,7 +27,6 @@ from thunder_frontend._introspection import (
 from thunder_frontend._jit import compiled_function, jit, trace
 from thunder_frontend._lookasides.in_place import interpreted_in_place_of
 from thunder_frontend._module import ThunderModule
-from thunder_frontend._outside.left_open import mark_dynamic, mark_static
 from thunder_frontend._report import FallbackWarning, SplitOff
 from thunder_frontend._transforms import Transform
 from thunder_frontend._version import __version__

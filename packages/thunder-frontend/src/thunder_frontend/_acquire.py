@@ -11,23 +11,23 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._external_state.process_settings import Values
+from thunder_frontend._external_state.watch import Watch, WatchSymbolic
 from thunder_frontend._library_code.module_calls import call_module
 from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
 from thunder_frontend._library_code.torch_warnings import asks_for_overrides, may_warn
 from thunder_frontend._lookasides.lookasides import lookasides
-from thunder_frontend._outside.process_settings import Values
-from thunder_frontend._outside.watch import Watch, WatchOpen
 from thunder_frontend._suspensions import Continuation
 from thunder_guards import ArgumentsGuard, EnvironmentGuard
 from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code, state_of
 from thunder_guards.own_code import PACKAGES, name_in, of_library, package_of
 from thunder_guards.program import Effect, Program
 from thunder_guards.sources import Source, held
-from thunder_guards.templates import Outside
+from thunder_guards.templates import External
 from thunder_interpreter import Interpretation, interpret, truth_that_raises
 from thunder_ir import ThunderError, UnknownNumberError, recording
 from thunder_ir.passes import dead_code_elimination
-from thunder_tracing.one_way import is_single_and_unknown
+from thunder_tracing.bailouts import is_single_and_unknown
 from thunder_tracing.tensors.traced_tensor import AcquisitionMode
 from thunder_tracing.tracer import ARGS, KWARGS
 
@@ -63,12 +63,12 @@ class Acquisition(Acquiring):
         return run.location(of_library)
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Program:
-        """Interpret a call and return it as a program. The outside world is left as it was."""
+        """Interpret a call and return it as a program. External state is left as it was."""
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
-        self.world.hold(function, getattr(function, "__name__", "function"))
+        self.external.hold(function, getattr(function, "__name__", "function"))
         for needed in function.held if isinstance(function, Continuation) else ():
-            self.world.hold(needed, needed.__name__)
-        watch = (WatchOpen if self.opens else Watch)(self.world, self.sharp, self.branch, self.arrays)
+            self.external.hold(needed, needed.__name__)
+        watch = (WatchSymbolic if self.opens else Watch)(self.external, self.sharp, self.branch, self.arrays)
         run = interpret(
             function,
             lookasides=lookasides(self),
@@ -77,19 +77,19 @@ class Acquisition(Acquiring):
             log=self.settings.log,
         )
         self._suspended = run.suspended
-        watch.waiting = lambda: waiting(run.frames(), self.world.source_of)
+        watch.waiting = lambda: waiting(run.frames(), self.external.source_of)
         self._bridge = run.bridge
         self._is_tried = lambda: run.is_tried(of_library)
         self.builder.oracle = self.outcomes
         self.builder.locate = lambda: self._located(run)
         with ExitStack() as stack:
             stack.callback(self._let_go)
-            stack.callback(self.world.journal.undo)
+            stack.callback(self.external.mutations.undo)
             stack.enter_context(recording(self.builder))
-            traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
-            traced_kwargs = {k: self.world.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
+            traced_args = tuple(self.external.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
+            traced_kwargs = {k: self.external.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
             mode = stack.enter_context(AcquisitionMode(self))
-            stack.callback(self.world.process.restore)
+            stack.callback(self.external.process.restore)
             stack.callback(self.inference_modes.restore)
             raised: Exception | None = None
             state: tuple[Any, dict[str, Any]] = ((), {})
@@ -106,14 +106,14 @@ class Acquisition(Acquiring):
                 raise self._blamed(refused(refusal), watch.frames) from refusal.__cause__
             with torch._C.DisableTorchFunction():
                 self.inference_modes.check()
-                settings = self.world.process.left()
+                settings = self.external.process.left()
                 mode.check()
                 self.arrays.check()
                 self.shared.require_apart()
-                self.world.objects_apart()
+                self.external.objects_apart()
                 if self.known is not None and (seen := self.known.guard()) is not None:
-                    self.world.require(seen, "values that Python has seen")
-                self.world.keeps_none_alive()
+                    self.external.require(seen, "values that Python has seen")
+                self.external.keeps_none_alive()
                 program = self._program(now, arguments, result, settings, run.log if self.settings.log else None)
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
@@ -126,18 +126,18 @@ class Acquisition(Acquiring):
         return error
 
     def _let_go(self) -> None:
-        """Keep nothing of the outside world alive any more."""
-        self.world.let_go()
+        """Keep nothing of external state alive any more."""
+        self.external.let_go()
         self.let_go()
 
     def _program(
         self, now: EnvironmentGuard, arguments: ArgumentsGuard, result: object, settings: Values, log: object
     ) -> Program:
         computation, outcome = self.finish(result)
-        outcome.effects += [Effect("setting", Outside(held(s, "setting")), None, value) for s, value in settings]
+        outcome.effects += [Effect("setting", External(held(s, "setting")), None, value) for s, value in settings]
         return Program(
             tuple(self.inputs),
-            tuple(self.world.guards),
+            tuple(self.external.guards),
             now,
             arguments,
             computation,
@@ -148,7 +148,7 @@ class Acquisition(Acquiring):
             log,
             unseen=self.unseen,
             path=() if self.outcomes is None else tuple(self.outcomes.met),
-            exchanges=self.world.exchanges(),
+            exchanges=self.external.exchanges(),
             views=outcome.views,
             tried=self.tried,
         )

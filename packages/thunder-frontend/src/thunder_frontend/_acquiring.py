@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 
+from thunder_frontend._block_reuse.blocks import BlockReuse
+from thunder_frontend._block_reuse.reusing import Recording, Run
 from thunder_frontend._evaluation import Evaluation
+from thunder_frontend._external_state.guarded_state import GuardedState
+from thunder_frontend._external_state.handed_over import HandedOver
 from thunder_frontend._library_code.beneath_torch import Beneath
 from thunder_frontend._library_code.distributed_calls import refuse_wrappers
 from thunder_frontend._library_code.inference_modes import InferenceModes
 from thunder_frontend._library_code.module_calls import Again, has_hooks
 from thunder_frontend._library_code.torch_warnings import may_warn, unless_it_warns
 from thunder_frontend._outcomes import Outcomes
-from thunder_frontend._outside.handed_over import HandedOver
-from thunder_frontend._outside.world import World
 from thunder_frontend._printing import Prints
-from thunder_frontend._repeated.repeats import Repeats
-from thunder_frontend._repeated.replay import Recording, Run
 from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_guards.errors import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning
@@ -28,7 +28,7 @@ from thunder_interpreter import DECLINED, Left, unobserved
 from thunder_ir import Symbol, is_unknown
 from thunder_torch import view_argument
 from thunder_torch.traits import Trait, has_trait
-from thunder_tracing.tensors.known_values import Looks
+from thunder_tracing.tensors.known_values import ValueSpecialisation
 from thunder_tracing.tensors.run_arrays import run_arrays_in
 from thunder_tracing.tensors.tensor_classes import asks_for_functions
 from thunder_tracing.tensors.under_settings import UnderSettings
@@ -46,21 +46,23 @@ class Acquiring(Tracer):
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        left_open = settings.left_open
-        self.world = World(self.input, self.number, self.known_input, left_open, settings.mortal)
-        symbolic = left_open is not None and left_open.any_numbers()
+        dynamic = settings.dynamic
+        self.external: GuardedState = GuardedState(
+            self.input, self.number, self.known_input, dynamic, settings.weakly_held
+        )
+        symbolic = dynamic is not None and dynamic.any_numbers()
         super().__init__(
-            self.world,
+            self.external,
             settings.written,
             settings.replacements,
             symbolic,
             settings.opens,
-            settings.looks,
+            settings.specialised_on,
             settings.of_the_run,
         )
         self.tells = settings.tells
         self.asked_about_capture = False
-        self.beneath = Beneath(lambda: self.world.journal.version)
+        self.beneath = Beneath(lambda: self.external.mutations.version)
         self.goes_beneath = False
         evaluation = Evaluation(lambda: self.builder.bound_symbols, lambda: self.inputs, lambda: self.numbers)
         self.outcomes = None if settings.path is None else Outcomes(self, settings.path, evaluation)
@@ -68,11 +70,11 @@ class Acquiring(Tracer):
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
         self._is_tried: Callable[[], bool] = bool
         self.inference_modes = InferenceModes()
-        self.prints = Prints(self, self.world, self.sharp)
+        self.prints = Prints(self, self.external, self.sharp)
         self.answered_by_cache: dict[Any, Any] = {}
         self.tried = False
-        recording = Recording(self.world, self.builder, self.known_input, self.wrap, self.layouts)
-        self._repeats = Repeats(recording, lambda: (self.changes, self.world.process.calls))
+        recording = Recording(self.external, self.builder, self.known_input, self.wrap, self.layouts)
+        self._block_reuse = BlockReuse(recording, lambda: (self.changes, self.external.process.calls))
 
     def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
@@ -115,12 +117,12 @@ class Acquiring(Tracer):
     # --- tensors ---------------------------------------------------------------------------------------------------
 
     def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
-        """Return the dimensions of an input that are left open."""
-        return frozenset() if self.settings.left_open is None else self.settings.left_open.dims(tensor, source)
+        """Return the dimensions of an input that are dynamic."""
+        return frozenset() if self.settings.dynamic is None else self.settings.dynamic.dims(tensor, source)
 
     def under_settings(self, function: Any) -> Any:
         """Return ``function`` such that it runs as the program has set PyTorch here, if that matters to kernels."""
-        settings = self.world.process.of_kernels()
+        settings = self.external.process.of_kernels()
         if not settings or isinstance(function, Symbol) or view_argument(function) is not None:
             return function
         return UnderSettings(function, settings)
@@ -133,11 +135,11 @@ class Acquiring(Tracer):
             given: its arguments.
             tensor: returns what it gets in the place of a tensor; of itself, the proxy of what that holds.
         """
-        return HandedOver(self.world, tensor or self.value, f"{name}()").now(given)
+        return HandedOver(self.external, tensor or self.value, f"{name}()").now(given)
 
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""
-        if self.world.source_of(generator) is None:
+        if self.external.source_of(generator) is None:
             raise AcquisitionError(
                 "the program makes a torch.Generator, whose numbers would go on from call to call; "
                 "make it outside and pass it"
@@ -147,15 +149,20 @@ class Acquiring(Tracer):
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
-        self.world.classes.lookup(type(module), "__call__")
+        self.external.classes.lookup(type(module), "__call__")
         code: Any = getattr(getattr(type(module), "forward", None), "__code__", None)
         splits = self.settings.splits
         if splits is None or has_hooks(module) or not splits.lost.holds(code, module):
             refuse_wrappers(module)
-        if self.settings.log or self.levels.stack or self.looks is Looks.AT_ALL or (splits is not None and splits.lost):
+        if (
+            self.settings.log
+            or self.levels.stack
+            or self.specialised_on is ValueSpecialisation.ALL
+            or (splits is not None and splits.lost)
+        ):
             return None
         with torch._C.DisableTorchFunction():
-            found = self._repeats.begin(module, args, kwargs)
+            found = self._block_reuse.begin(module, args, kwargs)
         if found.__class__ is Again:
             self.note_try()
         return found
@@ -167,7 +174,7 @@ class Acquiring(Tracer):
     def end_module(self, run: Run, result: object) -> None:
         """Remember what a call of a module did."""
         with torch._C.DisableTorchFunction():
-            self._repeats.end(run, result)
+            self._block_reuse.end(run, result)
 
     def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function`` such that it runs interpreted when it is called from here."""
@@ -217,7 +224,7 @@ class Acquiring(Tracer):
         if splits is None or self.levels.stack:
             return DECLINED
         found = splits.pause(
-            function, args, kwargs, self._suspended(), lambda value: self.world.source_of(value) is not None
+            function, args, kwargs, self._suspended(), lambda value: self.external.source_of(value) is not None
         )
         if found is None or run_arrays_in(found.values):  # whose values the program behind the call would rest on
             return DECLINED

@@ -13,19 +13,19 @@ from dataclasses import replace
 from typing import Any
 
 from thunder_frontend._acquire import Acquisition
+from thunder_frontend._external_state.dynamic_values import FirstDynamic
+from thunder_frontend._external_state.weakly_held import KeptAlive
 from thunder_frontend._library_code.torch_warnings import Warned
 from thunder_frontend._lookasides.lazy_modules import LazyModuleSettled
-from thunder_frontend._outside.left_open import FirstOpened
-from thunder_frontend._outside.mortal import KeptAlive
 from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import because_of_builtins
 from thunder_guards.errors import AcquisitionError, DataDependentError, SharpEdgeError, is_of_our_code
 from thunder_guards.program import Program
 from thunder_ir import ThunderError
-from thunder_tracing.one_way import AsEager
+from thunder_tracing.bailouts import EagerFallback
 from thunder_tracing.tensors.array_calls import ArrayWritten
-from thunder_tracing.tensors.known_values import Looks
-from thunder_tracing.tensors.open_numbers import NumbersMet
+from thunder_tracing.tensors.known_values import ValueSpecialisation
+from thunder_tracing.tensors.symbolic_numbers import NumbersMet
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 
@@ -47,12 +47,12 @@ def acquire(
     """
     call = (function, args, kwargs)
     if settings.path is not None:
-        looks, tells = SEEING
-        settings = replace(settings, opens=True, looks=looks, tells=tells)
+        specialised_on, tells = SEEING
+        settings = replace(settings, opens=True, specialised_on=specialised_on, tells=tells)
     attempt = Acquisition(settings)
     found = _tried(attempt, call)
     refused = attempt.met_numbers or isinstance(found, ThunderError)
-    if settings.path is None and refused and not isinstance(found, AsEager):
+    if settings.path is None and refused and not isinstance(found, EagerFallback):
         found = _in_other_ways(found, attempt, call, sees)
     if isinstance(found, Program):
         return found
@@ -65,11 +65,13 @@ def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, s
     seen: Program | None = None
     """Python looks at values in it, so that it is the last choice."""
     seeing, came = None, [_length(found)]
-    for looks, tells in _ways(isinstance(found, DataDependentError), first.symbolic):
-        if tells and not asked or looks is Looks.AT_ALL and seen is not None and _sees_truths(seen):
+    for specialised_on, tells in _ways(isinstance(found, DataDependentError), first.symbolic):
+        if tells and not asked or specialised_on is ValueSpecialisation.ALL and seen is not None and _sees_truths(seen):
             continue
-        path = () if sees and (looks, tells) == SEEING else None
-        attempt = Acquisition(replace(first.settings, opens=True, looks=looks, tells=tells, path=path))
+        path = () if sees and (specialised_on, tells) == SEEING else None
+        attempt = Acquisition(
+            replace(first.settings, opens=True, specialised_on=specialised_on, tells=tells, path=path)
+        )
         other = _tried(attempt, call)
         asked |= attempt.asked_about_capture
         if path is not None:
@@ -92,7 +94,7 @@ def _length(found: Program | Exception) -> float:
     return found.recorded if isinstance(found, AcquisitionError) and found.frames else math.inf
 
 
-SEEING = (Looks.AT_TRUTHS, False)
+SEEING = (ValueSpecialisation.TRUTHS, False)
 """The way in which Python may look at values that only the run of the program tells."""
 
 
@@ -101,14 +103,14 @@ def _sees_truths(program: Program) -> bool:
     return all([isinstance(seen, bool) for seen in program.path])
 
 
-def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]:
+def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[ValueSpecialisation, bool]]:
     """Yield at what a program may look and whether it is told of its acquisition, best first."""
     if depends_on_data:
         yield SEEING
-    yield Looks.AT_TRUTHS, True
+    yield ValueSpecialisation.TRUTHS, True
     if depends_on_data and not symbolic:
-        yield Looks.AT_ALL, False
-        yield Looks.AT_ALL, True
+        yield ValueSpecialisation.ALL, False
+        yield ValueSpecialisation.ALL, True
 
 
 def _run(attempt: Acquisition, call: Call) -> Program:
@@ -117,21 +119,21 @@ def _run(attempt: Acquisition, call: Call) -> Program:
     or would keep alive what weak references lead to.
     """
     while True:
-        settings = replace(attempt.settings, mortal=attempt.world.mortal.values())
+        settings = replace(attempt.settings, weakly_held=attempt.external.weakly_held.values())
         try:
             program = _in_a_context(attempt, call)
             written = attempt.shared.written()
             if not written or settings.written or attempt.met_numbers:
                 return program
             settings = replace(settings, written=written)
-        except (LazyModuleSettled, FirstOpened):
+        except (LazyModuleSettled, FirstDynamic):
             pass  # which changed what the next attempt finds
         except Warned as warned:
             settings = replace(settings, interprets=settings.interprets | {warned.function})
         except ArrayWritten as written_to:
             settings = replace(settings, of_the_run=settings.of_the_run | {written_to.number})
         except KeptAlive as kept:
-            settings = replace(settings, mortal=kept.values)
+            settings = replace(settings, weakly_held=kept.values)
         attempt = Acquisition(settings)
 
 

@@ -23,10 +23,10 @@ from thunder_frontend._attempts import acquire
 from thunder_frontend._check import FirstCallCheck
 from thunder_frontend._compile_data import CompileData
 from thunder_frontend._dynamo import left_alone_by_dynamo
+from thunder_frontend._external_state.dynamic_values import DynamicValues
 from thunder_frontend._fallback import Fallback
 from thunder_frontend._outcome_tree import OUTCOMES, OutcomeTree
 from thunder_frontend._outcomes import LONGEST, OtherOutcome, Path, is_prefix
-from thunder_frontend._outside.left_open import LeftOpen
 from thunder_frontend._pipeline import Compiled, compile_program
 from thunder_frontend._progress import progress
 from thunder_frontend._report import SplitOff
@@ -41,7 +41,7 @@ from thunder_guards.errors import AcquisitionError, with_state
 from thunder_guards.program import Program
 from thunder_ir import ThunderError, Trace, collector_paused
 from thunder_ir.passes import verifying
-from thunder_tracing.one_way import OtherWay
+from thunder_tracing.bailouts import Bailout
 
 LOGGER = logging.getLogger("thunder")
 
@@ -91,10 +91,10 @@ class CompiledFunction(CompileData):
         self._fallback = Fallback(function, self.name, options.fallback, self._splits)
         self.compiled: list[Compiled] = []
         self._lock = threading.RLock()
-        self._mortal: dict[int, list[weakref.ref[Any]]] = {}
+        self._weakly_held: dict[int, list[weakref.ref[Any]]] = {}
         self._dead: deque[int] = deque()
-        self._left_open = LeftOpen(options.cache == "symbolic values", waits=options.cache == "auto")
-        self._dispatcher = Dispatcher(self._miss, self._left_open.symbolic)
+        self._dynamic = DynamicValues(options.cache == "symbolic values", waits=options.cache == "auto")
+        self._dispatcher = Dispatcher(self._miss, self._dynamic.symbolic)
         self.stats = CompileStats(lambda: self._dispatcher.calls, self.compiled)
         self._dispatch = self._dispatcher.call if options.cache != "same input" else self.same_input
 
@@ -103,19 +103,19 @@ class CompiledFunction(CompileData):
         try:
             result = self._dispatch(args, kwargs)
             return self.go_on(result) if result.__class__ is Paused else result
-        except OtherWay as other:
-            way: OtherWay = other
+        except Bailout as other:
+            bailout: Bailout = other
         except Exception as error:
             tell_the_user(error, self.programs())
             raise
-        return self.go_on(self.other_way(way, args, kwargs))
+        return self.go_on(self.bail_out(bailout, args, kwargs))
 
     def first_part(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it, as far as its program goes: what that returns may be the call of a frame that it cannot hold."""
         try:
             return self._dispatch(args, kwargs)
-        except OtherWay as way:
-            return self.other_way(way, args, kwargs)
+        except Bailout as bailout:
+            return self.bail_out(bailout, args, kwargs)
 
     def go_on(self, result: object) -> Any:
         """Return what a call comes to of which a program returned this."""
@@ -124,16 +124,16 @@ class CompiledFunction(CompileData):
             self._fallback.tell()
         return result
 
-    def other_way(self, way: OtherWay, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def bail_out(self, bailout: Bailout, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Begin a call anew that goes another way than the program which was tried first."""
         try:
             for _ in range(LONGEST):
-                if not isinstance(way, OtherOutcome):
+                if not isinstance(bailout, OtherOutcome):
                     break
                 try:
-                    return self._along(way.path, args, kwargs)
-                except OtherWay as other:
-                    way = other
+                    return self._along(bailout.path, args, kwargs)
+                except Bailout as other:
+                    bailout = other
             return self.function(*args, **kwargs)
         except Exception as error:
             tell_the_user(error, self.programs())
@@ -202,7 +202,7 @@ class CompiledFunction(CompileData):
                     self.stats.unserved -= 1
                     return other.specialisation.call(args, kwargs, refused)
             self._drop_dead()
-            self._left_open.sees(args, kwargs)
+            self._dynamic.sees(args, kwargs)
             compiled = self._compile_or_note(args, kwargs, path)
             if compiled is not None:
                 if compiled.program.raises is not None:  # nothing that another call could use
@@ -238,8 +238,8 @@ class CompiledFunction(CompileData):
         if self.options.cache == "no caching":
             self.compiled.clear()
         else:
-            self._left_open.is_made()
-            self._left_open.exchanged(compiled.program.exchanges)
+            self._dynamic.is_made()
+            self._dynamic.exchanged(compiled.program.exchanges)
             self._dispatcher.add(compiled.specialisation, args, kwargs)
             self._watch_over(compiled.specialisation)
             self._tree.add(compiled)
@@ -275,13 +275,13 @@ class CompiledFunction(CompileData):
 
         references = [weakref.ref(value, died) for value in specialisation.relies_on()]
         if references:
-            self._mortal[place] = references
+            self._weakly_held[place] = references
 
     def _drop_dead(self) -> None:
         """Drop the specialisations that no call can use any more; of the last one, the traces are kept."""
         while self._dead:
             place = self._dead.popleft()
-            if self._mortal.pop(place, None) is None:
+            if self._weakly_held.pop(place, None) is None:
                 continue
             for specialisation in [s for s in self._dispatcher.specialisations if id(s) == place]:
                 self._dispatcher.drop(specialisation)
@@ -296,19 +296,23 @@ class CompiledFunction(CompileData):
         return result
 
     def acquired(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None = None, path: Path | None = None
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        dynamic: DynamicValues | None = None,
+        path: Path | None = None,
     ) -> Program:
         """Return a call as a program, without running it.
 
         Args:
             args, kwargs: of the call.
-            left_open: tells what it leaves open.
+            dynamic: tells what it makes dynamic.
             path: what Python is to see first of values that only the run tells; ``None`` where it sees them if it must.
         """
         settings = Settings(
             self.options.sharp_edges,
             self.options.keeps_log or self.options.debug.show_interpreter_progress,
-            left_open,
+            dynamic,
             replacements(self.options.executors),
             self._splits if self.options.fallback == "split" else None,
             path=path,
@@ -318,27 +322,32 @@ class CompiledFunction(CompileData):
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path | None) -> Compiled:
         found: ThunderError
         try:
-            return self._compiled_for(args, kwargs, self._left_open or None, path)
+            return self._compiled_for(args, kwargs, self._dynamic or None, path)
         except ThunderError as error:  # all else is the program's own
             found = error
-        for left_open in self._left_open.fixing_more():  # not all can be done with open sizes and numbers
+        for dynamic in self._dynamic.fixing_more():  # not all can be done with symbolic sizes and numbers
             try:
-                return self._compiled_for(args, kwargs, left_open, path)
+                return self._compiled_for(args, kwargs, dynamic, path)
             except ThunderError as error:
                 found = error
         raise found
 
     def _compiled_for(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path | None
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: DynamicValues | None, path: Path | None
     ) -> Compiled:
         with progress(self.name) as begins:
-            return self._compiled_in_stages(args, kwargs, left_open, path, Timer(begins))
+            return self._compiled_in_stages(args, kwargs, dynamic, path, Timer(begins))
 
     def _compiled_in_stages(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path | None, timer: Timer
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        dynamic: DynamicValues | None,
+        path: Path | None,
+        timer: Timer,
     ) -> Compiled:
         with timer("acquisition"):
-            program = self.acquired(args, kwargs, left_open, path)
+            program = self.acquired(args, kwargs, dynamic, path)
         if self.options.debug.show_interpreter_progress:
             print(f"{self.name}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
         with torch.no_grad(), verifying(bool(self.options.debug.check_traces)):

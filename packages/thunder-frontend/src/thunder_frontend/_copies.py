@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CONTAINERS, DICTS, is_of_library, is_value
+from thunder_guards.mutations import MISSING, contents_of
 from thunder_interpreter import names_of
 from thunder_ir import reached
 

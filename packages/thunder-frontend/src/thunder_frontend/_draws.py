@@ -12,7 +12,7 @@ import torch
 
 from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, number_proxy
 from thunder_torch.convert import proxy_of
-from thunder_tracing.one_way import OtherWay
+from thunder_tracing.bailouts import Bailout
 from thunder_tracing.tensors.array_calls import as_tensor
 from thunder_tracing.tensors.recorded_arrays import EXAMPLES
 
@@ -76,7 +76,7 @@ class Draw:
     def __call__(self) -> Any:
         found = self.function(self.generator, *self.args, **self.kwargs)
         if type(found) is not type(self.example):
-            raise OtherWay  # the program is one for another type
+            raise Bailout  # the program is one for another type
         return found if found is None or type(found) in (int, float) else as_tensor(found)
 
     def metadata(self, values: tuple[Any, ...]) -> NumberProxy | TensorProxy | None:

@@ -16,7 +16,7 @@ from thunder_guards.program import Input
 from thunder_guards.symbolic import NumberInput
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
 from thunder_torch.randomness import Generators
-from thunder_tracing.one_way import Check
+from thunder_tracing.bailouts import Check
 
 
 class Evaluation:
@@ -27,7 +27,7 @@ class Evaluation:
     Args:
         recorded: returns the calls recorded so far.
         inputs: returns the tensors that the program reads.
-        numbers: returns the open numbers that it reads.
+        numbers: returns the symbolic numbers that it reads.
     """
 
     def __init__(

@@ -19,17 +19,17 @@ def export(
 ) -> ExportedProgram:
     """Return a callable or a module as an ``ExportedProgram``, which PyTorch saves, loads and runs without Thunder.
 
-    What the program relies on of the world around it is fixed in it, and what it changes there is left out: both are
+    What the program relies on of the state around it is fixed in it, and what it changes there is left out: both are
     listed as text, in ``graph_module.meta["assumed"]`` and ``graph_module.meta["left_out"]``.
 
     Args:
         fn: a function or a module that returns tensors and numbers, in tuples, lists and dicts; it writes to no tensor.
         args, kwargs: example arguments.
-        dynamic_shapes: which sizes are left open: a tuple for ``args``, in the way of ``torch.export.export``: for each
+        dynamic_shapes: which sizes are dynamic: a tuple for ``args``, in the way of ``torch.export.export``: for each
             ``None``, or for a tensor a dict from dimensions to ``torch.export.Dim``.
 
     Raises:
-        ValueError: there are both ``kwargs`` and open sizes.
+        ValueError: there are both ``kwargs`` and symbolic sizes.
         AcquisitionError: ``fn`` cannot be acquired, or writes to tensors.
         FXError: it returns what nobody could load without the classes around it.
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from thunder_frontend._external_state.dynamic_values import DynamicValues, mark_dynamic
 from thunder_frontend._jit import compiled_function, jit
-from thunder_frontend._outside.left_open import LeftOpen, mark_dynamic
 from thunder_fx import Argument, Held, exported_program
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import Effect, Input
@@ -25,10 +25,10 @@ def exported(
 ) -> ExportedProgram:
     """Do what :func:`thunder_frontend.export` says, which see."""
     if kwargs and dynamic_shapes is not None:
-        raise ValueError("sizes are left open of arguments by position only: pass all arguments by position")
+        raise ValueError("sizes are dynamic of arguments by position only: pass all arguments by position")
     shapes = None if dynamic_shapes is None else tuple(dynamic_shapes)
     compiled = compiled_function(jit(fn, cache="symbolic values"))
-    program = compiled.acquired(_marked(args, shapes), dict(kwargs or {}), LeftOpen(symbolic=True, follows=False))
+    program = compiled.acquired(_marked(args, shapes), dict(kwargs or {}), DynamicValues(symbolic=True, follows=False))
     left_out = _left_out(program.effects)
     names = _names(fn)
     bindings: list[Argument | Held] = [_binding(i, names) for i in program.inputs]
@@ -57,7 +57,7 @@ def _left_out(effects: Sequence[Effect]) -> list[str]:
 
 
 def _marked(value: Any, spec: Any) -> Any:
-    """Return arguments with marks on the sizes that are left open; tensors with marks are aliases."""
+    """Return arguments with marks on the sizes that are dynamic; tensors with marks are aliases."""
     if isinstance(value, torch.Tensor):
         dims = list(spec) if isinstance(spec, dict) else [i for i, d in enumerate(spec or ()) if d is not None]
         dims = [d for d in dims if not isinstance(spec, dict) or spec[d] is not None]

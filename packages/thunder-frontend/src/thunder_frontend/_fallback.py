@@ -50,7 +50,7 @@ class Fallback:
         return bool(kinds) and (len(kinds) >= KINDS or self._kind(args, kwargs) in kinds)
 
     def note(self, error: Exception, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Take in that there is no program for a call, and why."""
+        """Note that there is no program for a call, and why."""
         self._kinds.add(self._kind(args, kwargs))
         self._splits.report.note(self._name, error)
 

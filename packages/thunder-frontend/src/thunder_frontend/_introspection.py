@@ -99,7 +99,7 @@ def last_prologue_traces(fn: object) -> list[Any]:
 
 
 def last_epilogue_traces(fn: object) -> list[Any]:
-    """Return the epilogue of the specialisation compiled last: its writes to the outside world, and the result.
+    """Return the epilogue of the specialisation compiled last: its writes to external state, and the result.
 
     Args:
         fn: what :func:`jit` returned.

@@ -48,7 +48,7 @@ def jit(
             another one on each call, such as the time or a random number of Python's or NumPy's, is refused.
         cache: ``"auto"`` (default), ``"constant values"``, ``"symbolic values"``, ``"same input"`` or
             ``"no caching"``. With ``"auto"`` the first program is for the sizes and numbers at hand; those that a later
-            call shows to change are left open from then on. With ``"constant values"`` each has a program of its own.
+            call shows to change are dynamic from then on. With ``"constant values"`` each has a program of its own.
         disable_torch_autograd: return tensors that autograd knows nothing of.
         transforms: instances of :class:`thunder_frontend.Transform`, applied in order.
         debug_options: a :class:`~thunder_frontend.options.DebugOptions`.

@@ -18,7 +18,7 @@ from thunder_frontend._library_code.module_calls import has_hooks
 from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend.options import Options
-from thunder_tracing.one_way import OtherWay
+from thunder_tracing.bailouts import Bailout
 
 
 class CompiledForward(CompiledFunction):
@@ -171,12 +171,12 @@ class ThunderModule(torch.nn.Module):
         try:
             result = self._thunder_dispatch(args, kwargs)  # type: ignore[operator]
             return self._thunder_compiled.go_on(result) if result.__class__ is Paused else result
-        except OtherWay as other:
-            way: OtherWay = other
+        except Bailout as other:
+            bailout: Bailout = other
         except Exception as error:
             tell_the_user(error, self._thunder_compiled.programs())
             raise
-        return self._thunder_compiled.go_on(self._thunder_compiled.other_way(way, args, kwargs))
+        return self._thunder_compiled.go_on(self._thunder_compiled.bail_out(bailout, args, kwargs))
 
     forward = Forward()
 

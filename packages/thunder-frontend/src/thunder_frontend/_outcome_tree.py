@@ -30,7 +30,7 @@ class OutcomeTree:
         self._all: list[Compiled] = []
 
     def add(self, compiled: Compiled) -> None:
-        """Take in a program in which Python sees something."""
+        """Note a program in which Python sees something."""
         path = compiled.program.path
         if path:
             self._all.append(compiled)

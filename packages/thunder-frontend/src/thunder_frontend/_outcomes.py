@@ -19,7 +19,7 @@ from thunder_guards.errors import DataDependentError
 from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, is_unknown, map_values
 from thunder_ir.unknown import described, terms_of
 from thunder_torch import opaque_call
-from thunder_tracing.one_way import TAGS, OtherWay
+from thunder_tracing.bailouts import TAGS, Bailout
 from thunder_tracing.tensors.comparisons import Comparison
 from thunder_tracing.tracer import Tracer
 
@@ -32,7 +32,7 @@ LARGEST = 4096
 """How many elements a tensor may have that Python looks at as a whole."""
 
 
-class OtherOutcome(OtherWay):
+class OtherOutcome(Bailout):
     """Python would see something else than what the program was compiled for.
 
     Args:

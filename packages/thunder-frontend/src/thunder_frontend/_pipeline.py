@@ -31,8 +31,8 @@ from thunder_torch.differentiated import Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.randomness import Generators
 from thunder_torch.uncast import uncast
+from thunder_tracing.bailouts import Bailout, Check, EagerFallback
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
-from thunder_tracing.one_way import AsEager, Check, OtherWay
 from thunder_tracing.tensors.array_calls import OnArrays
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
 from thunder_tracing.tensors.unseen_writes import check_saved
@@ -63,7 +63,7 @@ class Compiled:
 def compile_program(program: Program, options: Options, timer: Timer) -> Compiled:
     """Transform, differentiate, give to executors and generate code for a program.
 
-    What is decided on the way by comparing open sizes becomes constraints of the program too.
+    What is decided on the way by comparing symbolic sizes becomes constraints of the program too.
     """
     builder = Builder(program.computation.names())
     with recording(builder):
@@ -191,10 +191,10 @@ def as_eager_on_failure(run: Callable[..., Any]) -> Callable[..., Any]:
     def tried(*inputs: Any) -> Any:
         try:
             return run(*inputs)
-        except (OtherWay, ThunderError, torch.OutOfMemoryError):
+        except (Bailout, ThunderError, torch.OutOfMemoryError):
             raise
         except Exception as error:
-            raise AsEager(f"an operation within a try statement raised {type(error).__name__}") from error
+            raise EagerFallback(f"an operation within a try statement raised {type(error).__name__}") from error
 
     return tried
 
@@ -206,7 +206,7 @@ def rewinding(run: Callable[..., Any], generators: Generators, drawn: DrawnFrom)
         before, drawn_before = generators.states(), drawn.states()
         try:
             return run(*inputs)
-        except OtherWay:
+        except Bailout:
             generators.set_states(before)
             drawn.set_states(drawn_before)
             raise

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._outside.world import World
+from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
-from thunder_guards.templates import Built, Outside
+from thunder_guards.templates import Built, External
 from thunder_ir import Proxy, TensorProxy
 from thunder_tracing.tracer import Tracer
 
@@ -34,23 +34,23 @@ class Prints:
 
     Args:
         calls: the tracer of the program.
-        world: what is outside of it.
+        external: what is outside of it.
         sharp: tells of a sharp edge.
     """
 
-    def __init__(self, calls: Tracer, world: World, sharp: Callable[[str], None]) -> None:
-        self._calls, self._world, self._sharp = calls, world, sharp
+    def __init__(self, calls: Tracer, external: GuardedState, sharp: Callable[[str], None]) -> None:
+        self._calls, self._external, self._sharp = calls, external, sharp
 
     def __call__(
         self, *values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False
     ) -> None:
         """Do what ``print`` does, later. A tensor is printed as it is now, without what autograd knows of it."""
-        source = None if file is None else self._world.source_of(file)
+        source = None if file is None else self._external.source_of(file)
         if file is not None and source is None:  # made by the program, which may read what it prints there
             print(*values, sep=sep, end=end, file=file, flush=flush)
             return
         self._sharp("it calls print(), which prints when all of a call is computed")
-        target = None if source is None else Outside(source)
+        target = None if source is None else External(source)
         self._calls.later.append(Effect("print", target, (sep, end, flush), [self._part(v) for v in values]))
 
     def warn(
@@ -66,17 +66,17 @@ class Prints:
     ) -> None:
         """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
         give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
-        self._world.answers.warns()
+        self._external.answers.warns()
         if self._records_warnings() or _action(message, category, lineno, module or filename) == "error":
             give()
         else:
-            self._calls.later.append(Effect("warning", Outside(held(give, "warning")), None, None))
+            self._calls.later.append(Effect("warning", External(held(give, "warning")), None, None))
 
     def _records_warnings(self) -> bool:
         """Whether the program itself says what becomes of warnings."""
-        journal = self._world.journal
-        return any(journal.written_at(warnings, "attribute", n) for n in STATE_OF_WARNINGS) or bool(
-            journal.wrote(warnings.filters)
+        mutations = self._external.mutations
+        return any(mutations.written_at(warnings, "attribute", n) for n in STATE_OF_WARNINGS) or bool(
+            mutations.wrote(warnings.filters)
         )
 
     def _part(self, value: Any) -> Any:
@@ -89,8 +89,8 @@ class Prints:
             return value.__class__([self._part(v) for v in value])
         if value.__class__ is dict:
             return {k: self._part(v) for k, v in value.items()}
-        source = self._world.source_of(value)
-        return Outside(source) if source is not None else Built(Text, (str(value),))
+        source = self._external.source_of(value)
+        return External(source) if source is not None else Built(Text, (str(value),))
 
     def _contents(self, proxy: TensorProxy) -> Any:
         """A tensor's values, which nothing is written to later."""

@@ -26,7 +26,7 @@ class Stages:
         self._now, self._since = "", time.monotonic()
 
     def begin(self, name: str) -> None:
-        """Take in that a stage has begun, and the one before is over."""
+        """Note that a stage has begun, and the one before is over."""
         now = time.monotonic()
         if self._now:
             self._took[self._now] = self._took.get(self._now, 0.0) + now - self._since
@@ -61,7 +61,7 @@ class Line:
         _thread.start_new_thread(self._write, ())
 
     def stage(self, name: str) -> None:
-        """Take in which stage has begun."""
+        """Note which stage has begun."""
         self._stages.begin(name)
 
     def end(self) -> None:
@@ -87,7 +87,7 @@ class Line:
 
 @contextmanager
 def progress(name: str, stream: TextIO | None = None, after: float = AFTER) -> Iterator[Callable[[str], None]]:
-    """Show, while the block runs, what is compiled and how far that is; yield what takes in each stage.
+    """Show, while the block runs, what is compiled and how far that is; yield what is told of each stage.
 
     Args:
         name: of what is compiled.

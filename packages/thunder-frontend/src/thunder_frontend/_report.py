@@ -44,13 +44,13 @@ class Report:
         self._lock = threading.Lock()
 
     def note(self, name: str, error: Exception) -> None:
-        """Take in why there is no program."""
+        """Note why there is no program."""
         found = SplitOff(name, getattr(error, "where", None), _reason(error))
         with self._lock:
             self._found[found.where, found.why] = found
 
     def asked_for(self, name: str, why: str) -> None:
-        """Take in what its author does not want compiled: nobody is warned of it."""
+        """Note what its author does not want compiled: nobody is warned of it."""
         with self._lock:
             self._found[None, name] = SplitOff(name, None, why)
             self._told.add((None, name))

@@ -53,7 +53,7 @@ class Lost:
         return code in self._of_all or code in self._of_modules
 
     def add(self, code: types.CodeType, owner: torch.nn.Module | None, is_shared: bool) -> bool:
-        """Take in a frame, unless it is known, or nobody's in particular.
+        """Note a frame, unless it is known, or nobody's in particular.
 
         Args:
             code: of the frame.
@@ -105,7 +105,7 @@ class Splits:
         return [*self._modules.values(), *self._functions.values(), *[made for _, made in self._behind.values()]]
 
     def loses(self, error: Exception, function: Any) -> bool:
-        """Take in that there is no program, because of a frame that a callable calls; whether there may be one now.
+        """Note that there is no program, because of a frame that a callable calls; whether there may be one now.
 
         Args:
             error: why there is none.

@@ -58,14 +58,14 @@ def aot_function(
 
     Args:
         fn: takes and returns tensors in any nesting.
-        fw_compiler: gets the forward graph and values without data for its inputs, returns what runs it.
+        fw_compiler: gets the forward graph and fake values for its inputs, returns what runs it.
         bw_compiler: the same for the backward graph; ``fw_compiler`` if not given.
         partition_fn: cuts the joint graph, as PyTorch's partitions do.
         decompositions: of ATen operations.
         num_params_buffers, keep_inference_input_mutations: make no difference here: which tensors are parameters, and
             that writes are not part of graphs.
         inference_compiler: gets the graph where there are no gradients; ``fw_compiler`` if not given.
-        dynamic: whether sizes of contiguous arguments are left open, apart from 0 and 1.
+        dynamic: whether sizes of contiguous arguments are dynamic, apart from 0 and 1.
 
     Example:
         >>> import torch

@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from thunder_fx.aot_running import Compiled, Compilers, compiled_program
-from thunder_fx.open_inputs import OpenInputs
+from thunder_fx.symbolic_inputs import SymbolicInputs
 from thunder_guards import MISSED, missed
 from thunder_ir import ThunderError
-from thunder_tracing import OpenNumbers, trace_program
+from thunder_tracing import SymbolicNumbers, trace_program
 
 
 class Programs:
@@ -19,7 +19,7 @@ class Programs:
     Args:
         function: of flat arguments.
         compilers: make the graphs ready.
-        dynamic: whether sizes are left open.
+        dynamic: whether sizes are dynamic.
     """
 
     def __init__(self, function: Callable[..., Any], compilers: Compilers, dynamic: bool = False) -> None:
@@ -31,7 +31,7 @@ class Programs:
 
     def __call__(self, leaves: tuple[Any, ...]) -> Any:
         """Call the function."""
-        opened = OpenInputs.of_tensors(leaves) if self.dynamic else OpenInputs()
+        opened = SymbolicInputs.of_tensors(leaves) if self.dynamic else SymbolicInputs()
         key = opened.kind_of(leaves)
         result = self._found(key, leaves)
         if result is MISSED:
@@ -41,7 +41,7 @@ class Programs:
             result = made(leaves, _refuse)
         return result
 
-    def _compile(self, leaves: tuple[Any, ...], numbers: OpenNumbers | None) -> Compiled:
+    def _compile(self, leaves: tuple[Any, ...], numbers: SymbolicNumbers | None) -> Compiled:
         """Return a program for a call; one for its very sizes where none can be for others, too."""
         if numbers is not None:
             try:

@@ -34,7 +34,7 @@ class Compilers:
     """What makes graphs ready to run.
 
     Args:
-        forward, backward: of a program with derivatives: get the graph and values without data for its inputs.
+        forward, backward: of a program with derivatives: get the graph and fake values for its inputs.
         inference: of one without.
         partition: cuts the joint graph.
         decompositions: of ATen operations.
@@ -53,7 +53,7 @@ class Compiled:
 
     Args:
         specialisation: checks that the program is right for a call, runs it, and does what it does to its arguments.
-        fits: whether the graphs are right for the open numbers of a call.
+        fits: whether the graphs are right for the symbolic numbers of a call.
     """
 
     specialisation: Specialisation
@@ -148,7 +148,7 @@ def _made_ready(module: GraphModule, compiler: Compiler, name: str) -> Boxed:
 
     Args:
         module: the graph.
-        compiler: gets it, and values without data for its inputs.
+        compiler: gets it, and fake values for its inputs.
         name: what ``functorch.compile.get_aot_graph_name`` tells the compiler.
     """
     examples = _examples(module)
@@ -204,7 +204,7 @@ def _connected(joint: Joint, forward: Boxed, backward: Boxed, tangents: Sequence
     Args:
         joint: the program with its derivative.
         forward, backward: run its parts.
-        tangents: values without data, which are laid out as the backward part expects.
+        tangents: fake values, which are laid out as the backward part expects.
     """
     count, differentiable = joint.outputs, joint.differentiable
     seen = [i for i, flows in enumerate(differentiable) if flows]

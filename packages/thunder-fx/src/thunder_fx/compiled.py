@@ -14,7 +14,7 @@ from thunder_fx.graphs import Runner
 from thunder_fx.running import Ready, made_ready
 from thunder_guards import Program, ordered, specialise
 from thunder_ir import Builder, TensorProxy, recording
-from thunder_tracing import OpenNumbers, trace_program
+from thunder_tracing import SymbolicNumbers, trace_program
 
 
 class CompiledGraph:
@@ -24,7 +24,7 @@ class CompiledGraph:
         module: the graph.
         example_inputs: tensors, with or without data, and numbers, nested or not.
         executors: in order of priority; ``None`` for the defaults.
-        opened: sizes and integers that are left open; ``None`` for none.
+        opened: sizes and integers that are dynamic; ``None`` for none.
 
     Raises:
         NodeError: a node cannot be recorded.
@@ -36,7 +36,7 @@ class CompiledGraph:
         module: GraphModule,
         example_inputs: Sequence[Any],
         executors: Sequence[Any] | None = None,
-        opened: OpenNumbers | None = None,
+        opened: SymbolicNumbers | None = None,
     ) -> None:
         run = Runner(module).run
         leaves, spec = pytree.tree_flatten(tuple(example_inputs))

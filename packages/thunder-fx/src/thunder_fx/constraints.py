@@ -1,4 +1,4 @@
-"""What a program demands of its open numbers, as guards of PyTorch's symbols."""
+"""What a program demands of its symbolic numbers, as guards of PyTorch's symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors without data and symbolic sizes that stand for the inputs of a program."""
+"""Fake tensors and symbolic sizes that stand for the inputs of a program."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _fake_tensor(proxy: Proxy, numbers: dict[str, Any], mode: FakeTensorMode) ->
     dtype, device = to_torch_dtype(proxy.dtype), to_torch_device(proxy.device)
     with mode:
         if proxy.strides is None or any([isinstance(s, Proxy) for s in (*proxy.shape, *proxy.strides)]):
-            return torch.empty(shape, dtype=dtype, device=device)  # what has open sizes is laid out in order
+            return torch.empty(shape, dtype=dtype, device=device)  # what has symbolic sizes is laid out in order
         return torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 

@@ -32,7 +32,7 @@ def from_fx(graph_module: GraphModule, example_inputs: Sequence[Any] | None = No
             ``meta["val"]`` (``meta["example_value"]`` of dynamo) if not given.
 
     Returns:
-        The trace. Its inputs are the graph's; open sizes that are no inputs of the graph follow them.
+        The trace. Its inputs are the graph's; symbolic sizes that are no inputs of the graph follow them.
 
     Raises:
         FXError: there is neither an example nor a fake value for a placeholder, or a node is nothing that can be

@@ -12,8 +12,8 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from thunder_fx.aten import known_call
 from thunder_fx.errors import NodeError
-from thunder_fx.open_calls import called, flat_numbers
 from thunder_fx.subgraphs import SUBGRAPHS
+from thunder_fx.symbolic_calls import called, flat_numbers
 from thunder_fx.whole import whole
 from thunder_ir import Location, ThunderError, find_builder
 from thunder_torch.torch_versions import OpOverload

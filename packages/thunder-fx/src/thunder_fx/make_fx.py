@@ -13,9 +13,9 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
 from thunder_fx.constraints import demand
-from thunder_fx.open_inputs import OpenInputs
+from thunder_fx.symbolic_inputs import SymbolicInputs
 from thunder_fx.to_fx import Decompositions, to_fx
-from thunder_tracing import TracedFunction, trace_function, trace_function_open
+from thunder_tracing import TracedFunction, trace_function, trace_function_symbolic
 
 MODES = ("real", "fake", "symbolic")
 
@@ -51,11 +51,11 @@ def make_fx(
     """
     if tracing_mode not in MODES:
         raise ValueError(f"tracing_mode is one of {', '.join(MODES)}, not {tracing_mode!r}")
-    is_open = tracing_mode == "symbolic"
+    is_symbolic = tracing_mode == "symbolic"
 
     def made(*args: Any) -> GraphModule:
-        called = _named_like(f, _calling(_traced(f, args, is_open)), len(args))
-        mode: Literal["fake", "symbolic"] = "symbolic" if is_open else "fake"
+        called = _named_like(f, _calling(_traced(f, args, is_symbolic)), len(args))
+        mode: Literal["fake", "symbolic"] = "symbolic" if is_symbolic else "fake"
         with preserve_node_meta(), torch.no_grad():
             table = dict(decomposition_table or {})
             return proxy_tensor.make_fx(called, table, mode, _allow_non_fake_inputs=True)(*args)
@@ -69,12 +69,12 @@ def _named_like(function: Callable[..., Any], called: Callable[..., Any], count:
     return functools.wraps(function)(called) if getattr(code, "co_argcount", None) == count else called
 
 
-def _traced(function: Callable[..., Any], args: tuple[Any, ...], is_open: bool) -> TracedFunction:
-    if is_open:
+def _traced(function: Callable[..., Any], args: tuple[Any, ...], is_symbolic: bool) -> TracedFunction:
+    if is_symbolic:
         leaves = pytree.tree_leaves(args)
-        numbers = OpenInputs.of_tensors(leaves).numbers(leaves)
+        numbers = SymbolicInputs.of_tensors(leaves).numbers(leaves)
         if numbers is not None:
-            return trace_function_open(function, args, numbers)
+            return trace_function_symbolic(function, args, numbers)
     return trace_function(function, *args)
 
 

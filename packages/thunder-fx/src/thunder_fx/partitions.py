@@ -60,7 +60,7 @@ def joint_of(trace: Trace, rules: Mapping[Symbol, Any]) -> Joint:
     names = Names([p.name for b in made.bound_symbols for p in b.outputs] + [p.name for p in made.inputs])
     wanted = [f"primals_{i + 1}" for i in range(count)]
     wanted += [f"tangents_{i + 1}" for i in range(len(made.inputs) - count)]
-    pairs = zip(made.inputs, wanted, strict=True)  # open sizes keep their names, which are in shapes, too
+    pairs = zip(made.inputs, wanted, strict=True)  # symbolic sizes keep their names, which are in shapes, too
     made = renamed(made, {p.name: p.renamed(names.take(n)) for p, n in pairs if isinstance(p, TensorProxy)})
     (tag,) = [t for t in made.tags if isinstance(t, TakesCotangents)]
     return Joint(made, count, len(trace.output), tag.flags)
@@ -139,7 +139,7 @@ def partitioned(joint: Joint, partition_fn: Callable[..., Modules], decompositio
 
 
 def fake_mode_of(values: Sequence[Any]) -> Any:
-    """Return the mode of values without data."""
+    """Return the mode of fake values."""
     return next((v.fake_mode for v in values if isinstance(v, torch._subclasses.FakeTensor)), None)
 
 

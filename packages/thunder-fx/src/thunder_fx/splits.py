@@ -15,10 +15,10 @@ from torch.fx.passes.split_module import split_module
 from thunder_fx.compiled import CompiledGraph
 from thunder_fx.errors import NodeError
 from thunder_fx.graphs import enters_level, leaves_level
-from thunder_fx.open_inputs import OpenInputs
+from thunder_fx.symbolic_inputs import SymbolicInputs
 from thunder_guards import MISSED, missed
 from thunder_ir import ThunderError
-from thunder_tracing import OpenNumbers
+from thunder_tracing import SymbolicNumbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +51,8 @@ class Specialised:
         self.splits = splits
         self._parts: list[Part | Specialised] = []
         self.fixed = ""
-        """Why sizes that dynamo leaves open are fixed here, with a program for each; empty if they are not."""
-        self._open = OpenInputs.of(module)
+        """Why sizes that dynamo makes dynamic are fixed here, with a program for each; empty if they are not."""
+        self._open = SymbolicInputs.of(module)
         self._made: dict[Hashable, list[Callable[..., Any] | CompiledGraph]] = {}
         self._lock = threading.RLock()
 
@@ -107,11 +107,11 @@ class Specialised:
             self._parts.append(Part(_calls(self.module), None, str(error)))
             return self.module
         if opened is not None:
-            self.fixed, self._open = problem, OpenInputs()
+            self.fixed, self._open = problem, SymbolicInputs()
             self._made.clear()
         return made
 
-    def _program(self, args: Sequence[Any], opened: OpenNumbers | None) -> CompiledGraph:
+    def _program(self, args: Sequence[Any], opened: SymbolicNumbers | None) -> CompiledGraph:
         made = CompiledGraph(self.module, args, self.executors, opened)
         self._parts.append(Part(_calls(self.module), made))
         return made

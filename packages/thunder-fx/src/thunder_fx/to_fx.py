@@ -38,7 +38,7 @@ def to_fx(
 ) -> GraphModule:
     """Return a trace as an FX graph of ATen operations, which writes to none of its inputs.
 
-    Each node has a value without data in ``meta["val"]`` and the user's line in ``meta["stack_trace"]``. Sizes that
+    Each node has a fake value in ``meta["val"]`` and the user's line in ``meta["stack_trace"]``. Sizes that
     are inputs of the trace are symbols, and what the trace demands of them is among the guards of their ``ShapeEnv``.
 
     Args:
@@ -46,7 +46,7 @@ def to_fx(
         core_aten: whether only operations of core ATen are wanted.
         decompositions: further ones, as ``torch.fx.experimental.proxy_tensor.make_fx`` takes them.
         executors: who says which functions of PyTorch run the program's operations.
-        fake_mode: what the values without data belong to; a new one if not given.
+        fake_mode: what the fake values belong to; a new one if not given.
 
     Returns:
         A module that is called with the inputs of the trace, in order, and returns what it returns.

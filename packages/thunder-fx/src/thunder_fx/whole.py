@@ -19,7 +19,7 @@ operators = torch.ops.higher_order
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """Runs one of two graphs. Of tensors without data, whose values nobody knows, both are computed.
+    """Runs one of two graphs. Of fake tensors, whose values nobody knows, both are computed.
 
     Args:
         if_true, if_false: the graphs.
@@ -43,7 +43,7 @@ class Conditional:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Runs a graph as long as another one says. Of tensors without data, each result may be of each operand.
+    """Runs a graph as long as another one says. Of fake tensors, each result may be of each operand.
 
     Args:
         condition: takes what the loop carries, and what it reads besides; returns whether it goes on.
@@ -73,7 +73,7 @@ class Loop:
 
 
 def either(condition: Any, left: Any, right: Any, told: str) -> Any:
-    """Return results without data that may be either of two.
+    """Return fake results that may be either of two.
 
     Raises:
         FXError: these are not alike.

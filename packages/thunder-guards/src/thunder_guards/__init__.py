@@ -42,18 +42,18 @@ from thunder_guards._guards import (
     same_value,
 )
 from thunder_guards._version import __version__
-from thunder_guards.journal import Journal
+from thunder_guards.mutations import MutationLog
 from thunder_guards.program import Effect, Input, Program
 from thunder_guards.sources import Source, held
-from thunder_guards.templates import Built, Outside
+from thunder_guards.templates import Built, External
 
 __all__ = [
     "ArgumentsGuard", "AttributeAbsentGuard", "BoundsGuard", "Built", "ComputedValuesGuard", "Dispatcher",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "Effect", "EmptyGuard", "Environment", "EnvironmentGuard",
-    "Guard", "HeldPartGuard", "IdentityGuard", "Input", "Journal", "KeysGuard", "LacksGuard", "LengthGuard", "MISSED",
-    "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",
-    "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step",
-    "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__", "environment",
-    "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "snapshots",
+    "External", "Guard", "HeldPartGuard", "IdentityGuard", "Input", "KeysGuard", "LacksGuard", "LengthGuard",
+    "MISSED", "MembershipGuard", "MutationLog", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard",
+    "SameObjectGuard", "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source",
+    "Specialisation", "Step", "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__",
+    "environment", "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "snapshots",
     "specialise",
 ]  # fmt: skip

@@ -90,7 +90,7 @@ def _modules(error: Exception) -> Iterator[str]:
 
 
 def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:
-    """Return what an exception holds, for those that hold tensors or open numbers: its arguments and attributes."""
+    """Return what an exception holds, for those that hold tensors or symbolic numbers: its arguments and attributes."""
     held = (*error.args, *error.__dict__.values())
     return (
         (error.args, dict(error.__dict__))

@@ -1,4 +1,4 @@
-"""Kinds of values that a program may read of the outside world: how each is compared, and which are refused."""
+"""Kinds of values that a program may read of external state: how each is compared, and which are refused."""
 
 from __future__ import annotations
 

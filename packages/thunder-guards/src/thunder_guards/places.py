@@ -1,4 +1,4 @@
-"""Places of the outside world: one class for each kind says how it is read, put back and written by generated code."""
+"""External places: one class for each kind says how it is read, put back and written by generated code."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ OWN_NAMES = (
 @quickly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Input:
-    """A tensor of the outside world that a program reads.
+    """An external tensor that a program reads.
 
     Args:
         proxy: what stands for it in the computation.
@@ -44,7 +44,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """One write to the outside world, made by the epilogue.
+    """One write to external state, made by the epilogue.
 
     Args:
         kind: ``"tensor"`` (copy into a tensor, in the way that ``key`` says), ``"metadata"`` (call the method
@@ -82,14 +82,14 @@ class Program:
 
     Args:
         inputs: the tensors that it reads, in the order of the computation's inputs.
-        guards: facts about the outside world, but for tensors' metadata.
+        guards: facts about external state, but for tensors' metadata.
         environment: PyTorch's state.
         arguments: how the call was written.
         computation: from input tensors to every tensor that the result or an effect needs.
         result: template of what is returned; its proxies are outputs of the computation, or inputs.
         effects: writes to make after the computation, in order.
         rules: derivatives that the program brings along: of custom functions.
-        numbers: the open numbers that it reads, after the tensors.
+        numbers: the symbolic numbers that it reads, after the tensors.
         log: what the interpreter saw, if asked for.
         raises: what it ends with, where that is an exception: its result is that one's state.
         path: what Python saw in it of values that only the run tells, in order.

@@ -1,4 +1,4 @@
-"""Where the values of the outside world come from, and how a prologue gets at them again."""
+"""Where external values come from, and how a prologue gets at them again."""
 
 from __future__ import annotations
 

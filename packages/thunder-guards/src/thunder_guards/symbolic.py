@@ -1,4 +1,4 @@
-"""Numbers and dimensions that a program leaves open, and what it demands of them."""
+"""Numbers and dimensions that a program makes dynamic, and what it demands of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberInput:
-    """A number of the outside world that a program reads and does not fix.
+    """An external number that a program reads and does not fix.
 
     Args:
         proxy: what stands for it in the computation.
@@ -56,7 +56,7 @@ class ContiguousGuard(Guard):
 
 
 class ConstraintsGuard:
-    """The open numbers meet every constraint that was recorded.
+    """The symbolic numbers meet every constraint that was recorded.
 
     Args:
         inputs: the numbers.
@@ -91,7 +91,7 @@ def telling(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
 
 
 def fixed_numbers(numbers: Sequence[NumberInput], constraints: Sequence[Constraint]) -> list[tuple[NumberInput, int]]:
-    """Return the integers among the open numbers of a program that its constraints fix, with their values."""
+    """Return the integers among the symbolic numbers of a program that its constraints fix, with their values."""
     bounds = _telling(constraints)[1]
     found = []
     for number in numbers:
@@ -184,7 +184,7 @@ class _Numbers:
 
 
 def opened(proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str], source: Source) -> list[NumberInput]:
-    """Replace dimensions of an input's proxy by open integers; return these.
+    """Replace dimensions of an input's proxy by symbolic integers; return these.
 
     Args:
         proxy: changed.

@@ -10,8 +10,8 @@ from thunder_guards.sources import Source
 from thunder_ir import Context, NumberProxy, Proxy, literal, register_literal
 
 
-class Outside:
-    """An outside object that a program returns or stores as it is: fetched again on each call.
+class External:
+    """An external object that a program returns or stores as it is: fetched again on each call.
 
     Args:
         source: how to get at it. Nothing of the program is in it, so that passes do not look into it.
@@ -36,8 +36,8 @@ class Built:
     parts: tuple[Any, ...]
 
 
-def _fetched(outside: Outside, context: Context) -> str:
-    return outside.source.expression(context)
+def _fetched(found: External, context: Context) -> str:
+    return found.source.expression(context)
 
 
 def _built(built: Built, context: Context) -> str:
@@ -45,7 +45,7 @@ def _built(built: Built, context: Context) -> str:
     return f"{build}({', '.join([literal(part, context) for part in built.parts])})"
 
 
-register_literal(Outside, _fetched)
+register_literal(External, _fetched)
 register_literal(Built, _built)
 
 
@@ -88,7 +88,7 @@ def is_plain(tree: object) -> bool:
 def _is_plain(tree: object, seen: set[int]) -> bool:
     if isinstance(tree, NumberProxy):
         return True
-    if isinstance(tree, (Outside, Built)):
+    if isinstance(tree, (External, Built)):
         return False
     if has_identity(tree):
         if id(tree) in seen:  # one object in two places, which a literal would make two of

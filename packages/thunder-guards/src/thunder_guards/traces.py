@@ -17,7 +17,7 @@ from thunder_guards._guards.base import shown
 from thunder_guards.program import Program
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import ConstraintsGuard, described
-from thunder_guards.templates import Outside
+from thunder_guards.templates import External
 from thunder_ir import BoundSymbol, Context, OpTags, Proxy, Symbol, Trace
 from thunder_ir.codegen import comment
 
@@ -100,7 +100,7 @@ def with_traces(program: Program, before: tuple[Trace, Trace], after: tuple[Any,
 
 
 def _fetch(source: Source, proxy: Proxy) -> BoundSymbol:
-    return BoundSymbol(FETCH, (Outside(source),), {}, proxy)
+    return BoundSymbol(FETCH, (External(source),), {}, proxy)
 
 
 def _shown(bound: BoundSymbol) -> str:

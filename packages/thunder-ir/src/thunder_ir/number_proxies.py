@@ -35,7 +35,7 @@ def _computed(operation: str, *numbers: Any) -> Any:
     method = active_method(f"number_{operation}")
     if any([is_unknown(n) and not n.name for n in numbers]):  # no program can refer to it yet: metadata alone
         return method.evaluate(current_builder(), numbers, {})  # type: ignore[attr-defined]
-    if len(numbers) == 1 or not _are_open_integers(numbers):
+    if len(numbers) == 1 or not _are_symbolic_integers(numbers):
         return method(*numbers)
     polynomial = computed(operation, *numbers)
     if polynomial is None:
@@ -48,7 +48,7 @@ def _computed(operation: str, *numbers: Any) -> Any:
     return result
 
 
-def _are_open_integers(numbers: tuple[Any, ...]) -> bool:
+def _are_symbolic_integers(numbers: tuple[Any, ...]) -> bool:
     """Whether numbers are integers none of which only the run of the program tells."""
     return all([isinstance(n, int) or (isinstance(n, IntegerProxy) and n.unknown is None) for n in numbers])
 
@@ -64,7 +64,7 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
         is_itself = other is self or (isinstance(other, NumberProxy) and other.name and other.name == self.name)
         if is_itself and isinstance(self, IntegerProxy):
             return compare(self.value, self.value)  # holds for every value, but NaN: nothing to guard
-        if _are_open_integers((self, other)):
+        if _are_symbolic_integers((self, other)):
             return current_builder().compared(relation, self, other, compare(self.value, value_of(other)))
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
 
@@ -314,7 +314,7 @@ def are_one_number(a: Any, b: Any) -> bool:
     if isinstance(a, NumberProxy) or isinstance(b, NumberProxy):
         if a is b or (isinstance(a, NumberProxy) and isinstance(b, NumberProxy) and a.name == b.name != ""):
             return True
-        return _are_open_integers((a, b)) and not difference(polynomial_of(a), polynomial_of(b))
+        return _are_symbolic_integers((a, b)) and not difference(polynomial_of(a), polynomial_of(b))
     return bool(a == b)
 
 
@@ -324,7 +324,7 @@ def is_one(number: Any) -> bool:
 
 
 def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes are equal; open dimensions are asked only where that depends on them.
+    """Whether two shapes are equal; symbolic dimensions are asked only where that depends on them.
 
     Example:
         >>> n = number_proxy(3, "n")

@@ -1,4 +1,4 @@
-"""Open integers as polynomials of each other: which comparisons come out the same whatever they are."""
+"""Symbolic integers as polynomials of each other: which comparisons come out the same whatever they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SERIAL = count()
 
 
 class Atom:
-    """An open integer that is not computed of others by sums and products. It is known by its identity.
+    """A symbolic integer that is not computed of others by sums and products. It is known by its identity.
 
     Args:
         least: it is never less.
@@ -153,7 +153,7 @@ def _is_never_zero(polynomial: Polynomial) -> bool:
 
 
 def narrowed(relation: str, holds: bool, polynomial: Polynomial, bounds: Bounds) -> None:
-    """Take in that a comparison of a polynomial with 0 came out so, where that bounds a single atom.
+    """Note that a comparison of a polynomial with 0 came out so, where that bounds a single atom.
 
     Args:
         relation, polynomial: what was compared.

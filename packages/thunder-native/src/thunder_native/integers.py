@@ -25,7 +25,7 @@ def integer_sum(table: Table, bound: BoundSymbol) -> None:
     """``a + b`` of tensors of int64, or of one and an integer.
 
     Raises:
-        CannotExpress: they are others, or have open sizes or many elements.
+        CannotExpress: they are others, or have symbolic sizes or many elements.
     """
     if len(bound.args) != 2 or bound.kwargs:
         raise CannotExpress("it has other arguments than two operands")
@@ -35,7 +35,7 @@ def integer_sum(table: Table, bound: BoundSymbol) -> None:
     if not all([t.dtype is dtypes.int64 for t in tensors]) or not tensors:
         raise CannotExpress("its operands are not all int64")
     if not all([s.__class__ is int for t in (*tensors, bound.output) for s in t.shape]) or prod(shape) > MOST:
-        raise CannotExpress("it has open sizes, or many elements")
+        raise CannotExpress("it has symbolic sizes, or many elements")
     if len(shape) > 1:
         raise CannotExpress("how the result lies in memory depends on how its operands do")
     number = 0

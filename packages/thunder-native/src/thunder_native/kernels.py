@@ -108,7 +108,7 @@ def by_kernel(table: Table, bound: BoundSymbol, compute: Callable[..., TensorPro
         CannotExpress: as :func:`fused` does.
     """
     trace = trace_of(compute, *tensors)
-    read = tuple([p for p in trace.inputs if isinstance(p, TensorProxy)])  # open sizes are read off these
+    read = tuple([p for p in trace.inputs if isinstance(p, TensorProxy)])  # symbolic sizes are read off these
     region = Region(trace.bound_symbols, read, tuple(trace.outputs))
     key = structure_of(region.bound_symbols, region.outputs)
     run = _RUNNERS.get(key, lambda: _prepared(llvm_executor.runner(region, compute.__name__), tensors))

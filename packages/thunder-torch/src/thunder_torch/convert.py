@@ -106,7 +106,7 @@ def fake_mode() -> QuickMode:
 
 
 def fake_of(proxy: TensorProxy) -> torch.Tensor:
-    """Return a tensor without data that has the metadata of ``proxy``; symbolic dimensions by their value at hand."""
+    """Return a fake tensor that has the metadata of ``proxy``; symbolic dimensions by their value at hand."""
     shape = tuple(value_of(d) for d in proxy.shape)
     strides = contiguous_strides(shape) if proxy.strides is None else tuple(value_of(s) for s in proxy.strides)
     dtype, device = to_torch_dtype(proxy.dtype), to_torch_device(proxy.device)

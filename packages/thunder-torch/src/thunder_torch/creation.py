@@ -165,8 +165,8 @@ def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
     """A tensor of the numbers in nested sequences."""
-    if _is_open(data):
-        return _of_open_numbers(data, dtype, device)
+    if _is_symbolic(data):
+        return _of_symbolic_numbers(data, dtype, device)
     if not isinstance(data, (bool, int, float)) or dtype is not None:
         return NotImplemented
     wanted, where = place_of({"dtype": _dtype_of(data), "device": device})
@@ -176,16 +176,16 @@ def tensor(
 @torchsymbol(torch.as_tensor, traits=(Trait.MAY_VIEW,))
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """``data`` itself, or a tensor of the numbers in nested sequences."""
-    return _of_open_numbers(data, dtype, device) if _is_open(data) else NotImplemented
+    return _of_symbolic_numbers(data, dtype, device) if _is_symbolic(data) else NotImplemented
 
 
-def _is_open(data: Any) -> bool:
-    """Whether nested sequences hold numbers that a program leaves open, and no tensors."""
+def _is_symbolic(data: Any) -> bool:
+    """Whether nested sequences hold numbers that a program makes dynamic, and no tensors."""
     found = flat_proxies(data)
     return bool(found) and all([isinstance(p, NumberProxy) for p in found])
 
 
-def _of_open_numbers(data: Any, dtype: Any, device: Any) -> Any:
+def _of_symbolic_numbers(data: Any, dtype: Any, device: Any) -> Any:
     kinds, waiting = set(), [data]
     while waiting:
         item = waiting.pop()

@@ -1,4 +1,4 @@
-"""PyTorch's modes for tensors without data: one made without loading its compilers; and what is asked of them.
+"""PyTorch's modes for fake tensors: one made without loading its compilers; and what is asked of them.
 
 A mode asks the settings of ``torch._dynamo`` for two things, and for these alone Python would import all of it.
 What the dispatcher knows without a kernel in Python (views, metadata) then never loads it. A kernel in Python does.
@@ -69,7 +69,7 @@ def _initialise() -> Any:
 
 
 class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """A mode for tensors without data that takes real ones among them, and remembers nothing.
+    """A mode for fake tensors that takes real ones among them, and remembers nothing.
 
     Args:
         shape_env: keeps the symbols of sizes, where there are any.

@@ -34,7 +34,7 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
     Args:
         tell: returns the specification for plain sizes.
-        args, kwargs: of the call, with at least one open size.
+        args, kwargs: of the call, with at least one symbolic size.
     """
     sizes = [d for t in tensors_of(args, kwargs) for d in (*t.shape, *(getattr(t, "strides", None) or ()))]
     proxies: dict[Atom, IntegerProxy] = {}
@@ -54,7 +54,7 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _told(tell: Tell, args: Any, kwargs: Any, groups: dict[Atom, IntegerProxy], others: list[int]) -> Any:
-    """Return what is told where open sizes of one group are equal; ``None`` if that is refused, or no product."""
+    """Return what is told where symbolic sizes of one group are equal; ``None`` if that is refused, or no product."""
     numbers = {id(proxy): number for number, proxy in enumerate({id(p): p for p in groups.values()}.values())}
     few = list(itertools.islice(primes(others), len(numbers) + 1))  # kernels may take time by them
     marks = [{atom: few[numbers[id(proxy)] + more] for atom, proxy in groups.items()} for more in (0, 1)]
@@ -95,7 +95,7 @@ class Merged:
     """Makes one specification of those for two sets of marks.
 
     Args:
-        proxies: what stands for the open sizes; or sizes.
+        proxies: what stands for the symbolic sizes; or sizes.
         first, second: their marks.
     """
 

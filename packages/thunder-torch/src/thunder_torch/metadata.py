@@ -1,4 +1,4 @@
-"""Metadata of any PyTorch call, by PyTorch itself: run on tensors without data, and remembered."""
+"""Metadata of any PyTorch call, by PyTorch itself: run on fake tensors, and remembered."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _run(
     _settle_numbers(function, args, kwargs)
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
         return _run_with_unknown(function, args, kwargs)
-    if _has_open_integers(args, kwargs):
+    if _has_symbolic_integers(args, kwargs):
         found = _run_with_open(function, args, kwargs)
         if found is not None:
             return found
@@ -254,7 +254,7 @@ def _run(
 
 
 def _settle_numbers(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Fix open floats as far as they decide what sort of thing a call returns: that is told for all of them."""
+    """Fix symbolic floats as far as they decide what sort of thing a call returns: that is told for all of them."""
     if find_builder() is None:
         return
     for number in {id(n): n for n in flat_proxies((args, kwargs)) if isinstance(n, NumberProxy)}.values():
@@ -271,7 +271,7 @@ def _settle_numbers(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 def _told_for(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], number: NumberProxy, value: float
 ) -> str | None:
-    """Return what a call returns, as text, where an open number has a value; ``None`` if it raises for that."""
+    """Return what a call returns, as text, where a symbolic number has a value; ``None`` if it raises for that."""
     given, named = (with_numbers(lambda n: value if n is number else n.value, v) for v in (args, kwargs))
     try:
         return repr(spec_of(function, given, named))
@@ -291,7 +291,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             return found
     if mistold:
         return None
-    fakes = importlib.import_module("thunder_torch.open_sizes").OpenSizes()  # here: loads PyTorch's compilers
+    fakes = importlib.import_module("thunder_torch.symbolic_sizes").OpenSizes()  # here: loads PyTorch's compilers
     try:
         given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
         spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
@@ -307,7 +307,7 @@ def _tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     return sizes_by_trial(function, args, kwargs, refusal, _strides_known(args, kwargs))
 
 
-def _has_open_integers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _has_symbolic_integers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     sizes = [d for p in tensors_of(args, kwargs) for d in p.shape]
     return any([isinstance(n, IntegerProxy) for n in (*sizes, *flat_proxies((args, kwargs)))])
 
@@ -317,7 +317,7 @@ def _strides_known(args: Any, kwargs: Any) -> bool:
 
 
 class _Known:
-    """Tensors without data whose sizes are all known.
+    """Fake tensors whose sizes are all known.
 
     Args:
         operation: what is asked for.
@@ -337,9 +337,9 @@ class _Known:
 
 
 def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool, fakes: Any) -> Any:
-    """Return the specification of the result of a call on tensors without data, which ``fakes`` makes."""
+    """Return the specification of the result of a call on fake tensors, which ``fakes`` makes."""
     if has_trait(function, Trait.READS_MEMORY):
-        raise data_dependent(function, RuntimeError("it reads memory, which tensors without data lack"))
+        raise data_dependent(function, RuntimeError("it reads memory, which fake tensors lack"))
     inputs: list[torch.Tensor] = []
 
     def fake(value: Any) -> torch.Tensor:
@@ -395,7 +395,7 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
 
 
 def _unknown_sizes(operation: str, least: int = 0) -> Any:
-    """Return what makes tensors without data some of whose sizes are not known."""
+    """Return what makes fake tensors some of whose sizes are not known."""
     return _symbols().UnknownSizes(operation, least)
 
 
@@ -462,7 +462,7 @@ def _is_estimated(args: Any, kwargs: Any) -> bool:
 def _plainly() -> Iterator[None]:
     """Switch off autocast, whose casts are recorded before a call, and inference mode.
 
-    In inference mode PyTorch does not take operations apart for tensors without data.
+    In inference mode PyTorch does not take operations apart for fake tensors.
     """
     with without_autocast():
         if torch.is_inference_mode_enabled():

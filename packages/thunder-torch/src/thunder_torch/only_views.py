@@ -1,4 +1,4 @@
-"""Operations that only lay out the elements of a tensor: which they are, and what they return of one without data."""
+"""Operations that only lay out the elements of a tensor: which they are, and what they return of a fake one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 
 def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the views that a call returns of a tensor without data.
+    """Return the views that a call returns of a fake tensor.
 
     A mode for fake tensors finds out by much Python code what the dispatcher knows of views.
 

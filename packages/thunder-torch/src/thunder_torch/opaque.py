@@ -135,7 +135,7 @@ _OPAQUE = _Opaque()
 def opaque(function: Callable[..., Any], *, tags: frozenset[OpTags] = frozenset()) -> Symbol:
     """Return the symbol that stands for any callable of PyTorch tensors.
 
-    Its metadata come from running it on tensors without data, its derivatives from PyTorch's autograd through another
+    Its metadata come from running it on fake tensors, its derivatives from PyTorch's autograd through another
     run of it, its batching from ``torch.vmap``.
 
     Args:

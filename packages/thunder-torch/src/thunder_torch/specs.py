@@ -17,7 +17,7 @@ NUMBERS = frozenset({int, float, bool, complex})
 
 
 class _Unknown(Protocol):
-    """What knows of sizes that are open or known only when the program runs."""
+    """What knows of sizes that are symbolic or known only when the program runs."""
 
     def dimension(self, size: Any, place: int) -> Any: ...
 

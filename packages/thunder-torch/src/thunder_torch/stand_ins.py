@@ -1,4 +1,4 @@
-"""Tensors without data that stand for proxies while PyTorch is asked what an operation returns."""
+"""Fake tensors that stand for proxies while PyTorch is asked what an operation returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SizeEnv(ShapeEnv):
 
 
 class StandIns:
-    """One run of an operation on tensors without data, some of whose sizes are symbols of PyTorch's.
+    """One run of an operation on fake tensors, some of whose sizes are symbols of PyTorch's.
 
     Args:
         env: keeps the symbols.
@@ -47,7 +47,7 @@ class StandIns:
         return self.size(value) if isinstance(value, IntegerProxy) else value.value
 
     def tensor(self, value: Any) -> torch.Tensor:
-        """Return a tensor without data for a proxy or a real tensor."""
+        """Return a fake tensor for a proxy or a real tensor."""
         if not isinstance(value, TensorProxy):
             return self.mode.from_tensor(value, static_shapes=True)
         shape = tuple([self.size(d) for d in value.shape])

@@ -30,7 +30,7 @@ ASCENDING = 5  # how many different integers there are in the trial in which the
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 LOWS = (0, 1, 2)  # which kinds of values are tried
 NO_DATA = "its data is not allocated yet"
-"""What PyTorch says where a call reads values of a tensor without data."""
+"""What PyTorch says where a call reads values of a fake tensor."""
 _NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
 _NO_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 

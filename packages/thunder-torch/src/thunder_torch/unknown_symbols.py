@@ -1,4 +1,4 @@
-"""Tensors without data some of whose sizes are known only when the program runs, and what PyTorch says of them."""
+"""Fake tensors, some of whose sizes are known only when the program runs, and what PyTorch says of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNDECIDED = (GuardOnDataDependentSymNode, PendingUnbackedSymbolNotFound)
 
 
 class UnknownSizes(StandIns):
-    """One run of an operation on tensors without data whose unknown sizes are symbols of PyTorch's.
+    """One run of an operation on fake tensors whose unknown sizes are symbols of PyTorch's.
 
     Args:
         operation: its name, for messages.

@@ -8,18 +8,18 @@ import torch
 
 from thunder_guards import Guard, ValueGuard
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.journal import MISSING, Journal, Write
 from thunder_guards.kinds import held_by_class, is_value
+from thunder_guards.mutations import MISSING, MutationLog, Write
 from thunder_guards.sources import Source
 
 
 class Arguments:
-    """Answers a tracer of a function that CPython runs, so that nothing else of the outside world can be watched."""
+    """Answers a tracer of a function that CPython runs, so that nothing else of external state can be watched."""
 
     def __init__(self) -> None:
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
-        self.journal = Journal()
+        self.mutations = MutationLog()
         self.templates: dict[int, tuple[Any, Any]] = {}
 
     def source_of(self, value: object) -> Source | None:

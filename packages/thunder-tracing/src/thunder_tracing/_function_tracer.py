@@ -105,12 +105,12 @@ class TracedWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenNumbers:
-    """Which numbers among the leaves of a function's arguments a trace leaves open.
+class SymbolicNumbers:
+    """Which numbers among the leaves of a function's arguments a trace makes dynamic.
 
     Args:
-        sizes: for a leaf that is a tensor, its open dimensions.
-        numbers: the leaves that are open integers.
+        sizes: for a leaf that is a tensor, its symbolic dimensions.
+        numbers: the leaves that are symbolic integers.
     """
 
     sizes: Mapping[int, frozenset[int]] = field(default_factory=dict)
@@ -122,15 +122,15 @@ class FunctionTracer(Tracer):
 
     Args:
         function: a module among these names its parameters and buffers.
-        opened: the numbers that are left open; ``None`` for none.
+        opened: the numbers that are dynamic; ``None`` for none.
         written: storages to which the function writes and which several inputs share.
     """
 
     def __init__(
-        self, function: Callable[..., Any], opened: OpenNumbers | None = None, written: Collection[int] = ()
+        self, function: Callable[..., Any], opened: SymbolicNumbers | None = None, written: Collection[int] = ()
     ) -> None:
         self.state = Arguments()
-        self.opened = opened or OpenNumbers()
+        self.opened = opened or SymbolicNumbers()
         super().__init__(self.state, written, symbolic=opened is not None)
         self.builder.locate = location
         self._held: list[torch.Tensor] = []
@@ -156,7 +156,7 @@ class FunctionTracer(Tracer):
         return self.number(leaf, source) if index in self.opened.numbers else leaf
 
     def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
-        """Return the dimensions of an argument that are left open."""
+        """Return the dimensions of an argument that are dynamic."""
         return self.opened.sizes.get(source.key, frozenset()) if source.base is ARGS else frozenset()
 
     def met(self, tensor: torch.Tensor) -> TracedTensor | None:

@@ -15,9 +15,9 @@ from thunder_guards import Guard
 from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code
 from thunder_guards.symbolic import NumberInput
 from thunder_ir import Proxy, Symbol, Trace, UnknownNumberError, recording
-from thunder_tracing._function_tracer import FunctionTracer, OpenNumbers, TracedInput, TracedOutput, TracedWrite
-from thunder_tracing.tensors._remade import with_history
-from thunder_tracing.tensors.open_numbers import NumbersMet
+from thunder_tracing._function_tracer import FunctionTracer, SymbolicNumbers, TracedInput, TracedOutput, TracedWrite
+from thunder_tracing.tensors._regenerated import with_history
+from thunder_tracing.tensors.symbolic_numbers import NumbersMet
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
 
@@ -35,7 +35,7 @@ class TracedFunction:
         in_spec, out_spec: how ``(args, kwargs)`` and the result are built of their leaves.
         guards: what must hold of other arguments for the trace to be right for them, but for their metadata.
         rules: derivatives that it brings along, of custom functions and of values written over others.
-        numbers: open numbers, which are inputs of the trace after the tensors; their sources are ways from
+        numbers: symbolic numbers, which are inputs of the trace after the tensors; their sources are ways from
             ``{"args": leaves}``.
     """
 
@@ -91,7 +91,7 @@ def _result(output: TracedOutput, given: list[Any], computed: Iterator[Any]) -> 
 def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedFunction:
     """Return what a function does with its arguments as a trace.
 
-    CPython runs the function, on tensors without data: what Python decides on the way (branches on numbers, loops) is
+    CPython runs the function, on fake tensors: what Python decides on the way (branches on numbers, loops) is
     part of the trace, as are values that are no tensors. What it does to Python objects is done. Views and writes
     become values.
 
@@ -129,26 +129,28 @@ def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> T
     return _traced(FunctionTracer(function), function, args, kwargs)
 
 
-def trace_function_open(function: Callable[..., Any], args: Sequence[Any], opened: OpenNumbers) -> TracedFunction:
-    """Return what a function does with its arguments as a trace for all sizes and integers that are left open.
+def trace_function_symbolic(
+    function: Callable[..., Any], args: Sequence[Any], opened: SymbolicNumbers
+) -> TracedFunction:
+    """Return what a function does with its arguments as a trace for all sizes and integers that are dynamic.
 
     Args:
-        function: as :func:`trace_function` takes it. It gets numbers of the program for open integers, and must hand
-            them to functions of PyTorch by ``torch.overrides.handle_torch_function``.
+        function: as :func:`trace_function` takes it. It gets numbers of the program for symbolic integers, and must
+            hand them to functions of PyTorch by ``torch.overrides.handle_torch_function``.
         args: examples.
         opened: which sizes of tensors and which integers are open; those of tensors that are not contiguous are not.
 
     Returns:
-        The trace. What comparisons of open numbers came to is among its constraints: it is right for the numbers that
-        meet them all.
+        The trace. What comparisons of symbolic numbers came to is among its constraints: it is right for the numbers
+        that meet them all.
 
     Raises:
         (others): see :func:`trace_function`.
 
     Example:
         >>> import torch
-        >>> from thunder_tracing import OpenNumbers, trace_function_open
-        >>> traced = trace_function_open(lambda x: x * 2, [torch.ones(3, 2)], OpenNumbers({0: frozenset({0})}))
+        >>> from thunder_tracing import SymbolicNumbers, trace_function_symbolic
+        >>> traced = trace_function_symbolic(lambda x: x * 2, [torch.ones(3, 2)], SymbolicNumbers({0: frozenset({0})}))
         >>> print(traced.trace)
         def computation(a0: "float32[i0, 2]", i0: "int"):
             t0 = ltorch.mul(a0, 2)  # float32[i0, 2]

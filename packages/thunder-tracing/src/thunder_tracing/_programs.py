@@ -13,23 +13,23 @@ from thunder_guards.errors import AcquisitionError
 from thunder_ir import recording, substitute
 from thunder_prims import tidy
 from thunder_torch import symbol_of
-from thunder_tracing._function_tracer import FunctionTracer, OpenNumbers
+from thunder_tracing._function_tracer import FunctionTracer, SymbolicNumbers
 from thunder_tracing._functions import refusals_in_users_code
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
 
-def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: OpenNumbers | None = None) -> Program:
+def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: SymbolicNumbers | None = None) -> Program:
     """Return a call of a function as a program: with guards, and with effects that :func:`trace_function` refuses.
 
     Among these are changed shapes and histories of arguments, arguments that share memory which the function writes
-    to, and leaves that it makes. CPython runs the function on tensors without data, once more where arguments share
+    to, and leaves that it makes. CPython runs the function on fake tensors, once more where arguments share
     memory that it writes to.
 
     Args:
         function: takes tensors and objects, returns tensors in any nesting. It gets numbers of the program for open
             integers. Tensors that it holds itself become inputs.
         args: examples, like those that the program is for.
-        opened: which sizes of tensors and which integers are left open; ``None`` for none.
+        opened: which sizes of tensors and which integers are dynamic; ``None`` for none.
 
     Returns:
         The program. Its inputs are the tensors among the arguments, each once and whether they are read or not, then
@@ -58,7 +58,7 @@ def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: Ope
 
 
 def _attempt(
-    function: Callable[..., Any], args: tuple[Any, ...], opened: OpenNumbers | None, written: Collection[int]
+    function: Callable[..., Any], args: tuple[Any, ...], opened: SymbolicNumbers | None, written: Collection[int]
 ) -> tuple[Program, Collection[int]]:
     """Return the program, and the storages that it writes to and which several inputs share.
 

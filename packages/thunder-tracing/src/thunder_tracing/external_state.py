@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from thunder_guards import Guard
-from thunder_guards.journal import Journal, Write
+from thunder_guards.mutations import MutationLog, Write
 from thunder_guards.sources import Source
 
 
@@ -15,26 +15,26 @@ class ExternalState(Protocol):
     Where a function is traced on example inputs, these are all there is; an interpreter has more to say.
     """
 
-    journal: Journal
+    mutations: MutationLog
     templates: dict[int, tuple[Any, Any]]
 
     def source_of(self, value: object) -> Source | None:
-        """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
+        """Return how the program got at an external object; ``None`` for its own objects and for scalars."""
 
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
 
     def read(self, base: Source, kind: str, key: object, value: object) -> Any:
-        """Guard ``value``, found at ``key`` of an outside object; return what the program shall see."""
+        """Guard ``value``, found at ``key`` of an external object; return what the program shall see."""
 
     def is_put_back(self, write: Write, now: object) -> bool:
         """Whether a place that holds ``now`` in the end holds what it held before, on every call."""
 
     def contents(self, container: object) -> None:
-        """Guard all that an outside container holds."""
+        """Guard all that an external container holds."""
 
     def keys(self, container: object) -> None:
-        """Guard the keys of an outside dict and their order."""
+        """Guard the keys of an external dict and their order."""
 
     def item(self, container: object, key: object, value: object) -> Any:
         """Guard ``container[key]``; return what the program shall see."""

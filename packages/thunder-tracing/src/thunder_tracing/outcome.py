@@ -8,20 +8,20 @@ from typing import Any
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.journal import MISSING, Write
+from thunder_guards.mutations import MISSING, Write
 from thunder_guards.places import BUFFER, WRITTEN
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
-from thunder_guards.templates import Built, Outside, proxies_of
+from thunder_guards.templates import Built, External, proxies_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.views import is_view, view_argument, viewed
 from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, ancestors, descendants
 from thunder_tracing.derivatives.inner_backward import as_gradient
 from thunder_tracing.outputs import template
-from thunder_tracing.tensors._remade import (
+from thunder_tracing.tensors._regenerated import (
     NoGraph,
-    RemadeView,
+    RegeneratedView,
     as_inference,
     as_normal,
     copied_with_history,
@@ -36,9 +36,9 @@ from thunder_tracing.tensors._remade import (
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected, outdated
 from thunder_tracing.tensors.leaves import AsClass, as_leaf
-from thunder_tracing.tensors.open_numbers import at_hand
 from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
 from thunder_tracing.tensors.storage import current_value
+from thunder_tracing.tensors.symbolic_numbers import at_hand
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
@@ -72,7 +72,7 @@ class Outcome:
         self.result = template(result, tensor, calls.external)
         earlier: list[Effect] = []
         others: list[Effect] = []
-        for write in calls.external.journal.writes():
+        for write in calls.external.mutations.writes():
             (earlier if self._fits_no_more(write) else others).extend(self._object_effect(write, tensor))
         changes = calls.stages.effects(tensor, self._history_effects)
         changed = {id(stage.target) for stage in calls.stages}
@@ -100,7 +100,7 @@ class Outcome:
         if hasattr(traced, "_input"):
             return traced._input.proxy
         if hasattr(traced, "_argument"):
-            return Outside(traced._argument)
+            return External(traced._argument)
         made = self._templates.get(id(traced))
         if made is None:
             made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
@@ -176,7 +176,7 @@ class Outcome:
         parent_leaf = view.parent._leaf is not None and view.parent.source is None
         before_leaf = parent_leaf and not traced._proxy.requires_grad
         parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
-        made = self._remade(traced, parent)
+        made = self._regenerated(traced, parent)
         self.calls.stages.note_view(traced, made)
         if with_gradient and current.requires_grad and self._has_own_history(traced):
             return Built(with_history if view.cuts else view_with_history, (made, current))
@@ -185,17 +185,17 @@ class Outcome:
     def _view_of_results(self, traced: TracedTensor, current: TensorProxy) -> TensorProxy:
         """Return the value of a view that is made of other results, so that what is computed of it leads to it."""
         value = self._own(traced, current)
-        self.views[value.name] = self._remade(traced, self._value_template(traced._viewed_as.parent))
+        self.views[value.name] = self._regenerated(traced, self._value_template(traced._viewed_as.parent))
         return value
 
-    def _remade(self, traced: TracedTensor, parent: object) -> Built:
+    def _regenerated(self, traced: TracedTensor, parent: object) -> Built:
         """Return the call that makes a view of what it views."""
         view = traced._viewed_as
         given = tuple(flat_proxies((view.args, view.kwargs)))
-        remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
-        made = Built(remade, (parent, *map(self._unwritten, given)))
+        view_again = RegeneratedView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
+        made = Built(view_again, (parent, *map(self._unwritten, given)))
         hooks = self.calls.hooks.get(traced._proxy.name) if traced._proxy.requires_grad else None
-        return Built(with_hooks, (made, Outside(held(tuple(hooks), "hooks")))) if hooks else made
+        return Built(with_hooks, (made, External(held(tuple(hooks), "hooks")))) if hooks else made
 
     def _has_own_history(self, traced: TracedTensor) -> bool:
         """Whether a view that requires grad does not have the history of what it views."""
@@ -356,11 +356,11 @@ class Outcome:
         """Whether a write gives a tensor a gradient of the shape that it had before its metadata were changed."""
         if not isinstance(write.target, TracedTensor) or write.key != "_gradient":
             return False
-        now = self.calls.external.journal.now(write)
+        now = self.calls.external.mutations.now(write)
         return isinstance(now, T) and self.calls.value(now).shape != self.calls.value(write.target).shape
 
     def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
-        now = self.calls.external.journal.now(write)
+        now = self.calls.external.mutations.now(write)
         if isinstance(write.target, TracedTensor):
             if write.target.source is None:  # goes with the tensor, if that leaves the program
                 return []
@@ -371,11 +371,11 @@ class Outcome:
                 value = Built(as_gradient, (value, tensor(write.target)))
             return [Effect("attribute", tensor(write.target), "grad", value)]
         source = self.calls.external.source_of(write.target) or held(write.target, type(write.target).__name__)
-        target = Outside(source)
+        target = External(source)
         place = WRITTEN[write.kind]
         if place.is_whole:
             left = place.contents(now, write.before)
-            value = Outside(held(left, "contents")) if place is BUFFER else template(left, tensor, self.calls.external)
+            value = External(held(left, "contents")) if place is BUFFER else template(left, tensor, self.calls.external)
             return [Effect(write.kind, target, None, value)]
         if now is MISSING:
             self.calls.external.deleted(write)

@@ -10,7 +10,7 @@ import torch
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import SCALARS
 from thunder_guards.sources import Source
-from thunder_guards.templates import Built, Outside
+from thunder_guards.templates import Built, External
 from thunder_ir import Proxy
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.made_objects import parts_of
@@ -21,12 +21,12 @@ from thunder_tracing.tensors.run_arrays import RunArray, built
 def template(
     value: Any, tensor: Callable[[torch.Tensor], Any], external: ExternalState, seen: dict[int, Any] | None = None
 ) -> Any:
-    """Return ``value`` as a tree of proxies, plain containers, scalars, :class:`Outside` and :class:`Built`.
+    """Return ``value`` as a tree of proxies, plain containers, scalars, :class:`External` and :class:`Built`.
 
     Args:
         value: what user code returned or stored.
         tensor: gives the proxy, or another template, that stands for a tensor.
-        external: knows outside objects.
+        external: knows external objects.
         seen: objects on the way down, to refuse cycles.
     """
     if isinstance(value, torch.Tensor):
@@ -42,7 +42,7 @@ def template(
         raise AcquisitionError("a compiled program cannot return or keep an object that contains itself")
     source = external.source_of(value)
     if source is not None:
-        return Outside(source)
+        return External(source)
     seen = {**seen, id(value): value}
 
     def inner(part: object) -> Any:
@@ -56,7 +56,7 @@ def template(
     else:
         parts = parts_of(value)
         if parts is None:
-            made = Outside(Source(None, "root", cls.__name__, value, True))
+            made = External(Source(None, "root", cls.__name__, value, True))
         else:
             made = Built(parts[0], tuple([inner(part) for part in parts[1]]))
     external.templates[id(value)] = (made, value)

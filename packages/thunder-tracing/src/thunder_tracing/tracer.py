@@ -20,27 +20,27 @@ from thunder_torch import opaque_call, torch_language
 from thunder_torch.convert import proxy_of
 from thunder_torch.kernels import lacks_kernel
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
+from thunder_tracing.bailouts import TAGS, Check
 from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_tracing.derivatives.batch_levels import Batches
 from thunder_tracing.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
+from thunder_tracing.derivatives.external_hooks import nobody_changes_what_is_saved
 from thunder_tracing.derivatives.inner_backward import inner_backward
 from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
-from thunder_tracing.derivatives.outside_hooks import nobody_changes_what_is_saved
 from thunder_tracing.external_state import ExternalState
-from thunder_tracing.one_way import TAGS, Check
 from thunder_tracing.outcome import Outcome
 from thunder_tracing.tensors.constants import Arrays
-from thunder_tracing.tensors.examples import Examples
+from thunder_tracing.tensors.fake_tensors import FakeTensors
 from thunder_tracing.tensors.histories import base_of, is_stale
-from thunder_tracing.tensors.known_values import KnownValues, Looks
+from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves, leaf_for_nobody
 from thunder_tracing.tensors.levels import Levels
-from thunder_tracing.tensors.open_numbers import NumbersMet
 from thunder_tracing.tensors.overwrites import record_overwritten
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.shared_memory import SharedMemory
 from thunder_tracing.tensors.storage import own_storage
+from thunder_tracing.tensors.symbolic_numbers import NumbersMet
 from thunder_tracing.tensors.tensor_classes import asks_for_functions, check_tensor
 from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
@@ -51,15 +51,15 @@ KWARGS = Source(None, "root", "kwargs")
 
 
 class Tracer(WriteCalls):
-    """Records a program, whose tensors of the outside world become inputs when they are met.
+    """Records a program, whose external tensors become inputs when they are met.
 
     Args:
-        external: knows the world outside.
+        external: knows external state.
         written: storages to which the program writes and which several inputs share.
         replacements: which functions executors replace, by which operators.
-        symbolic: whether numbers among the inputs are left open.
+        symbolic: whether numbers among the inputs are dynamic.
         opens: whether user code may get hold of numbers that only the run of the program tells.
-        looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
+        specialised_on: which values computed of integers among the inputs it may be specialised on; it guards those.
         of_the_run: numbers of arrays of NumPy's that it computes when it runs.
     """
 
@@ -70,7 +70,7 @@ class Tracer(WriteCalls):
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         symbolic: bool = False,
         opens: bool = False,
-        looks: Looks = Looks.AT_NOTHING,
+        specialised_on: ValueSpecialisation = ValueSpecialisation.NONE,
         of_the_run: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(Builder(language=torch_language), self.met, replacements)
@@ -81,11 +81,11 @@ class Tracer(WriteCalls):
         self.met_numbers = False
         self.numbers: list[NumberInput] = []
         self.inputs: list[Input] = []
-        self.looks = looks
-        self.known = None if looks is Looks.AT_NOTHING else KnownValues(lambda: self.inputs)
+        self.specialised_on = specialised_on
+        self.known = None if specialised_on is ValueSpecialisation.NONE else KnownValues(lambda: self.inputs)
         self._tensors: dict[int, TracedTensor] = {}
-        examples = Examples(self.producers, self.inputs)
-        self.layouts = Layouts(self, examples)
+        fakes = FakeTensors(self.producers, self.inputs)
+        self.layouts = Layouts(self, fakes)
         self.custom_functions = CustomFunctions(self, self.interpreted)
         self.levels = Levels(self, self.producers.rewritten)
         self.batches = Batches(self)
@@ -113,7 +113,7 @@ class Tracer(WriteCalls):
     # --- tensors ---------------------------------------------------------------------------------------------------
 
     def input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
-        """Take in a tensor of the outside world."""
+        """Read an external tensor."""
         known = self.known_input(tensor)
         if known is not None:
             self._require_same(known, source)
@@ -130,12 +130,12 @@ class Tracer(WriteCalls):
         return traced
 
     def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
-        """Let ``traced`` stand for a tensor of the outside world."""
+        """Let ``traced`` stand for an external tensor."""
         self._tensors[id(tensor)] = traced
         traced.__dict__.update(tensor.__dict__)
 
     def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
-        """Return what stands for a tensor of the outside world, if that was read before."""
+        """Return what stands for an external tensor, if that was read before."""
         return self._tensors.get(id(tensor))
 
     def met(self, tensor: torch.Tensor) -> TracedTensor | None:
@@ -143,9 +143,9 @@ class Tracer(WriteCalls):
         return self.known_input(tensor)
 
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
-        """Make a tensor of the outside world an input, with memory of its own."""
+        """Make an external tensor an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
-        # what programs do may depend on strides, which are known of open sizes where all is laid out in order
+        # what programs do may depend on strides, which are known of symbolic sizes where all is laid out in order
         dims = self.open_dimensions(tensor, source) if tensor.is_contiguous() else frozenset()
         if dims:
             self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
@@ -158,7 +158,7 @@ class Tracer(WriteCalls):
         return traced
 
     def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
-        """Return the dimensions of an input that are left open."""
+        """Return the dimensions of an input that are dynamic."""
         return frozenset()
 
     def within(self, given: Input, whole: Input) -> Input:
@@ -168,7 +168,7 @@ class Tracer(WriteCalls):
         return made
 
     def number(self, value: Any, source: Source) -> NumberProxy:
-        """Take in a number of the outside world, and leave it open."""
+        """Read an external number, and make it symbolic."""
         proxy = number_proxy(value, self.builder.names.take(_input_name(source)))
         self.numbers.append(NumberInput(proxy, source))
         return proxy
@@ -202,7 +202,7 @@ class Tracer(WriteCalls):
         return record_overwritten(self.builder, self._unseen.proxy, value, True)
 
     def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
-        """Guard what PyTorch says of a tensor of the outside world, and return it."""
+        """Guard what PyTorch says of an external tensor, and return it."""
         source = tensor.source
         if source is not None:
             said = Source(source, "attribute", name)
@@ -210,7 +210,7 @@ class Tracer(WriteCalls):
         return value
 
     def is_view(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes a tensor of the outside world for a view."""
+        """Whether autograd takes an external tensor for a view."""
         given = tensor.given
         return given is not None and bool(self.ask(tensor, "_is_view", given._is_view(), call=True))
 
@@ -259,7 +259,7 @@ class Tracer(WriteCalls):
         inner_backward(self, *args, **kwargs)
 
     def from_outside(self) -> list[TracedTensor]:
-        """Return what stands for tensors of the outside world."""
+        """Return what stands for external tensors."""
         return [*self._tensors.values(), *self.shared.wholes()]
 
     def expect(self, value: object, truth: bool) -> bool:
@@ -292,7 +292,7 @@ class Tracer(WriteCalls):
         return keep_failures(computation, _raises_for_some)
 
     def let_go(self) -> None:
-        """Keep nothing of the outside world alive any more."""
+        """Keep nothing of external state alive any more."""
         for traced in self._tensors.values():
             traced.__dict__.pop("_input", None)
         self._tensors.clear()

@@ -20,7 +20,7 @@ class BaseRecipe(Recipe):
 class HFTransformers(Recipe):
     """Compile a model of Hugging Face transformers.
 
-    Sizes that a call shows to change are left open from then on. ``generate`` tells beforehand what of a cache grows: a
+    Sizes that a call shows to change are dynamic from then on. ``generate`` tells beforehand what of a cache grows: a
     program for the prompt and one for all further tokens write any number of them. A model that is compiled in
     evaluation mode makes its calls in native code, where thunder-native is installed and can run.
     """

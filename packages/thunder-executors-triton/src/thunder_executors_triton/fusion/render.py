@@ -24,7 +24,7 @@ class Kernel:
         text: its definition, tiles held in registers.
         looped: its definition, elements walked in blocks; ``""`` without reductions, and where one has no such form.
         buffers: names of those that it takes, in order; each is followed by its strides.
-        sizes: names of the open sizes that it takes next.
+        sizes: names of the symbolic sizes that it takes next.
         free: axes whose points are shared out among programs; the kernel takes the number of these points last.
         reduced: axes that a tile has elements along; empty without reductions.
         across: whether neighbours in memory are points, not elements of one point, as when columns are added up.

@@ -225,14 +225,14 @@ class Branches:
             what: it is, for errors.
             separate: whether the operands become inputs of the part; what they hold now is read if not.
         """
-        calls, journal = self._calls, self._calls.world.journal
-        before, level = journal.version, self._levels.enter(BranchLevel)
+        calls, mutations = self._calls, self._calls.external.mutations
+        before, level = mutations.version, self._levels.enter(BranchLevel)
         try:
             with torch._C.DisableTorchFunction():
                 stand_ins = [self._stand_in(calls.value(leaf)) for leaf in leaves]
             result = calls.interpreted(function)(*pytree.tree_unflatten(stand_ins, pytree.tree_structure(operands)))
             found, structure = pytree.tree_flatten(result)
-            if journal.version != before:
+            if mutations.version != before:
                 raise AcquisitionError(f"{what} changes objects outside of it, which the run may not come to")
             if any([s._memory.version for s in stand_ins]):
                 raise AcquisitionError(f"{what} writes to its arguments; write to a clone() of them")

@@ -1,7 +1,7 @@
 """Functions with a cache: what they answer from it is asked of them again before each call, as in eager.
 
 What a program computes is new to the cache on each call, so that then the function becomes part of the program. So it
-does for numbers that the program leaves open, if it computes nothing but numbers of them.
+does for numbers that the program makes dynamic, if it computes nothing but numbers of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
-from thunder_frontend._outside.world import World
+from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_guards import TypeGuard
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
+from thunder_guards.mutations import MISSING, contents_of
 from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values, reached
 from thunder_tracing.tensors.metadata_calls import fixed
@@ -38,11 +38,11 @@ def with_cache(acquisition: Acquiring, function: object) -> Callable[..., Any] |
     """
     if type(function) is not functools._lru_cache_wrapper:
         return None
-    keys = Keys(acquisition.world)
+    keys = Keys(acquisition.external)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         if (open_numbers := flat_proxies((args, kwargs))) and not any(map(is_unknown, open_numbers)):
-            found = _for_open_numbers(acquisition, function, args, kwargs)
+            found = _for_symbolic_numbers(acquisition, function, args, kwargs)
             if found is not None:
                 return found
             args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
@@ -56,7 +56,7 @@ def with_cache(acquisition: Acquiring, function: object) -> Callable[..., Any] |
     return called
 
 
-def _for_open_numbers(acquisition: Acquiring, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _for_symbolic_numbers(acquisition: Acquiring, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what the function computes, with numbers that depend on open ones; ``None`` where that is no more.
 
     It must be what the cache answers for the values at hand, of nothing that could have been another thing when that
@@ -65,15 +65,15 @@ def _for_open_numbers(acquisition: Acquiring, function: Any, args: tuple[Any, ..
     Raises:
         AcquisitionError: the function writes to something, which the cache does once.
     """
-    world, values = acquisition.world, (*args, *kwargs.values())
-    begin, version = len(world.log), world.journal.version
-    if world.source_of(function) is not None:
-        world.hold(function.__wrapped__, _name_of(function))
+    external, values = acquisition.external, (*args, *kwargs.values())
+    begin, version = len(external.log), external.mutations.version
+    if external.source_of(function) is not None:
+        external.hold(function.__wrapped__, _name_of(function))
     found = acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
-    if world.journal.version != version:
+    if external.mutations.version != version:
         raise AcquisitionError(f"{_name_of(function)}(), which has a cache, writes to what the program finds")
-    own = [source for v in values if (source := world.source_of(v)) is not None]
-    reads = [entry for entry in world.log[begin:] if entry[0] == "read"]
+    own = [source for v in values if (source := external.source_of(v)) is not None]
+    reads = [entry for entry in external.log[begin:] if entry[0] == "read"]
     if not all([isinstance(e[4], LASTS) or _leads_from(own, e[1]) for e in reads]) or not _is_of_numbers(found):
         return None
     with torch._C.DisableTorchFunction():
@@ -109,17 +109,17 @@ class Keys:
     """Tells of arguments whether a cache finds equal ones on the next call.
 
     Args:
-        world: knows which objects are outside.
+        external: knows which objects are outside.
     """
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, external: GuardedState) -> None:
+        self.external = external
 
     def is_there(self, value: Any) -> bool:
         """Whether the next call gets at the value before it computes anything."""
         if isinstance(value, TracedTensor):
             return value.source is not None and value.given is not None
-        return is_value(value) or self.world.source_of(value) is not None
+        return is_value(value) or self.external.source_of(value) is not None
 
     def is_key(self, value: Any) -> bool:
         """Whether the next call gets at the value, or makes one that is equal to it."""
@@ -138,7 +138,7 @@ class Keys:
 
     def _leads_to(self, value: object) -> list[Any]:
         """Return what an object of the program's own refers to that may lead to tensors."""
-        if self.world.source_of(value) is not None or isinstance(value, (TracedTensor, Proxy, *LEAD_NOWHERE)):
+        if self.external.source_of(value) is not None or isinstance(value, (TracedTensor, Proxy, *LEAD_NOWHERE)):
             return []
         return [v for v in _inside(value) if type(v) not in NOTHING_INSIDE and not isinstance(v, LEAD_NOWHERE)]
 
@@ -148,7 +148,7 @@ class Keys:
             return value.source
         if is_value(value):
             return value
-        source = self.world.source_of(value)
+        source = self.external.source_of(value)
         return held(value, "key") if source is None else source
 
 
@@ -170,18 +170,18 @@ def _refuse_written(function: object, value: object) -> None:
 
 def _asked(keys: Keys, function: Any, given: tuple[Any, ...], names: tuple[str, ...]) -> Any:
     """Call the function now, and let each call of the program do so; return what the program shall see."""
-    world = keys.world
+    external = keys.external
     by_name = functools.partial(_call_by_name, function, names) if names else function
-    source = world.source_of(by_name)
+    source = external.source_of(by_name)
     if source is None:
         source = held(by_name, _name_of(function))
-        world.know(by_name, source)
+        external.know(by_name, source)
     with torch._C.DisableTorchFunction():
         answer = by_name(*[a.given if isinstance(a, TracedTensor) else a for a in given])
     sources = tuple(map(keys.source, given))
     if isinstance(answer, torch.Tensor):  # inputs are taken after all guards, some of which rely on what the call did
-        world.require(TypeGuard(Source(source, "call", sources), type(answer)), source, sources)
-    return world.read(source, "call", sources, answer)
+        external.require(TypeGuard(Source(source, "call", sources), type(answer)), source, sources)
+    return external.read(source, "call", sources, answer)
 
 
 def _name_of(function: object) -> str:
@@ -196,9 +196,9 @@ def _call_by_name(function: Any, names: tuple[str, ...], *values: Any) -> Any:
 
 def _as_part_of_program(acquisition: Acquiring, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Do what the function does, once for each combination of arguments."""
-    world, cache = acquisition.world, acquisition.answered_by_cache
-    if world.source_of(function) is not None:
-        world.hold(function.__wrapped__, _name_of(function))
+    external, cache = acquisition.external, acquisition.answered_by_cache
+    if external.source_of(function) is not None:
+        external.hold(function.__wrapped__, _name_of(function))
     key = (function, tuple(map(_fact, args)), tuple([(name, _fact(a)) for name, a in kwargs.items()]))
     if key not in cache or function.cache_parameters()["maxsize"] == 0:
         cache[key] = acquisition.interpreted(function.__wrapped__)(*args, **kwargs), (args, kwargs)

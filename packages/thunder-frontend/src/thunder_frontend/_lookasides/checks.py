@@ -14,7 +14,7 @@ from thunder_frontend._torch_versions import CHECK_IS_SIZE_WARNING
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy
-from thunder_tracing.one_way import is_single_and_unknown
+from thunder_tracing.bailouts import is_single_and_unknown
 from thunder_tracing.tensors.comparisons import compared
 
 T = torch.Tensor

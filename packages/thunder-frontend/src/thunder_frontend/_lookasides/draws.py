@@ -76,7 +76,7 @@ class Draws:
             ):
                 return DECLINED
             for value in (*args, *kwargs.values()):
-                self._calls.world.unwatched.escapes(value)
+                self._calls.external.unwatched.escapes(value)
             name = function.__name__
             if name in OF_STATE:
                 self._calls.sharp(f"it calls {name}() of a generator of random numbers", True)
@@ -109,12 +109,12 @@ class Draws:
             return False
         if any([owner is g for g in generators()]):
             return True
-        world = self._calls.world
-        source = world.source_of(owner)
+        external = self._calls.external
+        source = external.source_of(owner)
         if source is None or source.is_of_the_call() and not source.is_held:
             return False
         if not source.is_held:
-            world.require(world.mortal.guard(source, owner), id(owner), "identity")
+            external.require(external.weakly_held.guard(source, owner), id(owner), "identity")
         return True
 
     def _given(self, value: Any) -> Any:
@@ -131,7 +131,7 @@ class Draws:
 
     def _seed(self, owner: Any, *args: Any) -> Any:
         """Do what ``random.Random.seed`` does to a generator that the program made: it draws the same on each call."""
-        if self._calls.world.source_of(owner) is not None or not args or type(args[0]) not in (int, bytes, str):
+        if self._calls.external.source_of(owner) is not None or not args or type(args[0]) not in (int, bytes, str):
             return DECLINED
         self._seeded[id(owner)] = owner
         return IN_C.seed(owner, *args)

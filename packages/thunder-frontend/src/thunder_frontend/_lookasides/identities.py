@@ -38,11 +38,11 @@ def identities(acquisition: Acquiring) -> dict[Any, Callable[..., Any]]:
             found = None if traced is None else traced.__dict__.get("_input")
             if found is None:
                 return DECLINED
-            acquisition.world.told_apart(found.example)
+            acquisition.external.depends_on_identity(found.example)
             _require(acquisition, found.source, found.example, found.slot)
             return id(found.example)
-        acquisition.world.told_apart(value)
-        source = acquisition.world.source_of(value)
+        acquisition.external.depends_on_identity(value)
+        source = acquisition.external.source_of(value)
         if source is not None and not source.is_held and not is_value(value):
             _require(acquisition, source, value, None)
         return DECLINED
@@ -64,7 +64,7 @@ def _asked_by_library(acquisition: Acquiring) -> bool:
 
 def _require(acquisition: Acquiring, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
     """Guard that an object is the very same, without keeping alive what is an argument."""
-    guard: Guard = acquisition.world.mortal.guard(source, value, slot)
+    guard: Guard = acquisition.external.weakly_held.guard(source, value, slot)
     if slot is None and source.is_of_the_call() and type(value).__weakrefoffset__:
         guard = SameAsBeforeGuard(source, value)
-    acquisition.world.require(guard, id(value), "identity")
+    acquisition.external.require(guard, id(value), "identity")

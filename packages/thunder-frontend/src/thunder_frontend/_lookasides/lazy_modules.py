@@ -25,7 +25,7 @@ def infer_parameters(acquisition: Acquiring) -> Any:
     def infer(
         hook_of: Any, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     ) -> None:
-        examples = tree_map_only(TracedTensor, acquisition.layouts.example, (args, kwargs or {}))
+        examples = tree_map_only(TracedTensor, acquisition.layouts.fake, (args, kwargs or {}))
         with torch._C.DisableTorchFunction():
             INFER(hook_of, module, *examples)
         raise LazyModuleSettled

@@ -29,10 +29,10 @@ from thunder_frontend._lookasides.identities import identities
 from thunder_frontend._lookasides.in_place import IN_PLACE
 from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend._lookasides.old_constructors import of_old_constructors
-from thunder_frontend._lookasides.open_numbers import OpenNumbers
 from thunder_frontend._lookasides.other_transforms import transforms
 from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
 from thunder_frontend._lookasides.seeds import Seeds
+from thunder_frontend._lookasides.symbolic_numbers import SymbolicNumbers
 from thunder_frontend._torch_versions import FUNCTION_APPLY
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import held_by_class
@@ -68,7 +68,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     """
     seeds = Seeds(acquisition)
     table = {
-        **(_of_open_numbers(acquisition) if acquisition.opens else {}),
+        **(_of_symbolic_numbers(acquisition) if acquisition.opens else {}),
         **ModuleLookasides(acquisition).lookasides(),
         **_of_autograd(acquisition),
         **_of_capture(acquisition),
@@ -105,8 +105,8 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     ]
 
 
-def _of_open_numbers(acquisition: Acquiring) -> dict[Any, Any]:
-    table = OpenNumbers(acquisition).lookasides()
+def _of_symbolic_numbers(acquisition: Acquiring) -> dict[Any, Any]:
+    table = SymbolicNumbers(acquisition).lookasides()
     return table | {function: _with_all_arguments(acquisition, function) for function in table if is_replaced(function)}
 
 
@@ -279,6 +279,6 @@ def _compiled_before(acquisition: Acquiring, function: Any) -> Any:
     inner = compiles(function) if ours else compiled_by_torch(function)
     if inner is None:
         return None
-    if acquisition.world.source_of(function) is not None:
-        acquisition.world.hold(inner, getattr(function, "__name__", "compiled"))
+    if acquisition.external.source_of(function) is not None:
+        acquisition.external.hold(inner, getattr(function, "__name__", "compiled"))
     return Interpreted(inner)

@@ -40,7 +40,7 @@ class ModuleLookasides:
 
     def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
-        self._world = calls.world
+        self._external = calls.external
 
     def lookasides(self) -> dict[Any, Any]:
         """Return what is run in place of which functions."""
@@ -62,23 +62,23 @@ class ModuleLookasides:
             held_in = own.get(table)
             if held_in is not None and name in held_in:
                 return self._table_item(module, table, held_in, name)
-        if self._world.source_of(module) is not None:
-            containers = self._world.containers
+        if self._external.source_of(module) is not None:
+            containers = self._external.containers
             for table in TABLES:
                 if table in own:
                     containers.membership(containers.table(module, table), name, False)
         raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
 
     def _table_item(self, module: torch.nn.Module, table: str, held_in: dict[str, Any], name: str) -> Any:
-        world = self._world
-        source = world.source_of(module)
-        if source is None or world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
-            return world.stand_ins.of(held_in[name])
-        world.containers.table(module, table)
-        return world.read(source, "attribute", name, held_in[name], (held_in, name))
+        external = self._external
+        source = external.source_of(module)
+        if source is None or external.mutations.written_at(held_in, "item", name) or external.mutations.wrote(held_in):
+            return external.stand_ins.of(held_in[name])
+        external.containers.table(module, table)
+        return external.read(source, "attribute", name, held_in[name], (held_in, name))
 
     def _runs_forward_alone(self, module: torch.nn.Module) -> bool:
-        own, world = module.__dict__, self._world
+        own, external = module.__dict__, self._external
         not_full = module._backward_hooks and not module._is_full_backward_hook
         not_full = not_full or MODULES._global_backward_hooks and not MODULES._global_is_full_backward_hook
         if not_full and torch.is_grad_enabled():
@@ -90,20 +90,20 @@ class ModuleLookasides:
             return False
         if any([name in own for name in IMPLEMENTATIONS]):
             return False
-        if world.classes.lookup(type(module), "_call_impl") is not MODULE_CALL_IMPL:
+        if external.classes.lookup(type(module), "_call_impl") is not MODULE_CALL_IMPL:
             return False
-        if world.classes.lookup(type(module), "_compiled_call_impl") is not None:
+        if external.classes.lookup(type(module), "_compiled_call_impl") is not None:
             return False
-        source = world.source_of(module)
+        source = external.source_of(module)
         if source is not None:
             here = held(own, f"{source}.__dict__")
-            world.own_dict(module, source)
+            external.own_dict(module, source)
             for name in IMPLEMENTATIONS:
-                world.not_shadowed(module, name)
+                external.not_shadowed(module, name)
             for name in filter(may_matter, HOOKS):
-                world.containers.empty_at(here, own, name)
+                external.containers.empty_at(here, own, name)
             for name in filter(may_matter, GLOBAL_HOOKS):
-                world.containers.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
+                external.containers.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
         return True
 
     def _enter_hooks(self, module: torch.nn.Module) -> bool:

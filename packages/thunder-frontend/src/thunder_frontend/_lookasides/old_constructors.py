@@ -41,9 +41,9 @@ def _old_constructor(calls: Acquiring, kind: Any, *args: Any, **kwargs: Any) -> 
 
 
 def _take_in(calls: Acquiring, data: Any) -> None:
-    """Take in what nested sequences hold, where they come from outside."""
+    """Guard what nested sequences hold, where they come from outside."""
     if isinstance(data, (list, tuple)):
-        calls.world.containers.contents(data)
+        calls.external.containers.contents(data)
         for item in data:
             _take_in(calls, item)
 

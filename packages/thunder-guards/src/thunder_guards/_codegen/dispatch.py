@@ -119,7 +119,7 @@ class Family:
 
     def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Add a specialisation for calls like this one."""
-        shelf = self._open if self._symbolic or specialisation.leaves_open() else self._closed
+        shelf = self._open if self._symbolic or specialisation.makes_symbolic() else self._closed
         shelf.add(specialisation, args, kwargs)
         self._settle()
 

@@ -1,6 +1,6 @@
-"""The epilogue of a program, a trace: its writes to the outside world, and the result.
+"""The epilogue of a program, a trace: its writes to external state, and the result.
 
-What is fetched from the outside world is fetched before anything is written, and what occurs in several places is made
+What is fetched from external state is fetched before anything is written, and what occurs in several places is made
 once, so that it is one object in all of them. The lines of the trace are those of the generated code.
 """
 
@@ -15,7 +15,7 @@ from torch.autograd.graph import increment_version
 
 from thunder_guards.places import WRITTEN
 from thunder_guards.program import OWN_NAMES, Effect, Program
-from thunder_guards.templates import Built, Outside, children_of, has_identity, within
+from thunder_guards.templates import Built, External, children_of, has_identity, within
 from thunder_ir import (
     AnyProxy,
     BoundSymbol,
@@ -115,7 +115,7 @@ class _Parts:
         """Fetch what comes from outside and is not held, before the writes change where it is found."""
         known: dict[Any, Proxy] = {}
         for part in [part for tree in trees for part in within(tree)]:
-            if isinstance(part, Outside) and not part.source.is_held:
+            if isinstance(part, External) and not part.source.is_held:
                 place = part.source.place or id(part.source)
                 if place not in known:
                     known[place] = self._call(FETCH, part, "outside")
@@ -153,11 +153,11 @@ def _print_write(bound: BoundSymbol, context: Context) -> list[str]:
 
 
 FETCH = Symbol("fetch", "around", printer=_print_made, tags=frozenset({OpTags.PROLOGUE}))
-"""``fetch(outside)``: what is found of the outside world: the arguments, or what the compiled function holds."""
+"""``fetch(outside)``: what is found of external state: the arguments, or what the compiled function holds."""
 PART = Symbol("part", "around", printer=_print_made)
 """``part(template)``: an object that the program makes, and which is to be one in several places."""
 WRITE = Symbol("write", "around", printer=_print_write, tags=frozenset({OpTags.DONT_DCE}))
-"""``write(kind, target, key, value)``: a write to the outside world."""
+"""``write(kind, target, key, value)``: a write to external state."""
 
 
 def _repeated(trees: Iterable[Any]) -> set[int]:

@@ -118,7 +118,7 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
 
 
 def _numbers(program: Program, guarded: bool, context: Context) -> list[str]:
-    """Return the lines that name the open numbers, among them sizes of tensors that are as expected."""
+    """Return the lines that name the symbolic numbers, among them sizes of tensors that are as expected."""
     lines = [f"{n.proxy.name} = {n.source.expression(context)}" for n in program.numbers]
     if program.numbers and guarded and (constraints := constraints_of(program)).check is not None:
         numbers = ", ".join([n.proxy.name for n in program.numbers])
@@ -128,7 +128,7 @@ def _numbers(program: Program, guarded: bool, context: Context) -> list[str]:
 
 
 def passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:
-    """Return the arguments of the computation: tensors unpacked one by one, those unpacked together, open numbers."""
+    """Return the arguments of the computation: tensors one by one, those unpacked together, symbolic numbers."""
     single, together = unpacked(inputs)
     held = ["*held"] if together else []
     return ", ".join([*[i.proxy.name for i in single], *held, *(n.proxy.name for n in numbers)])
@@ -229,5 +229,5 @@ def _in_slot(slot: tuple[Any, Any], context: Context) -> str:
 
 
 def constraints_of(program: Program) -> ConstraintsGuard:
-    """Return what the open numbers of a program must meet."""
+    """Return what the symbolic numbers of a program must meet."""
     return ConstraintsGuard(program.numbers, program.computation.constraints)

@@ -1,4 +1,4 @@
-"""Guards: facts about the outside world that a program relies on, a module per kind of value."""
+"""Guards: facts about external state that a program relies on, a module per kind of value."""
 
 from thunder_guards._guards.arguments import ArgumentsGuard
 from thunder_guards._guards.base import GONE, Guard

@@ -1,4 +1,4 @@
-"""What a guard is: one fact about the outside world that a program relies on."""
+"""What a guard is: one fact about external state that a program relies on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, O
 
 
 class Guard:
-    """A fact about the outside world that must hold for a program to be valid.
+    """A fact about external state that must hold for a program to be valid.
 
     Args:
         source: what it is about.

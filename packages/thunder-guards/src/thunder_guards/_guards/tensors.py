@@ -76,7 +76,7 @@ def dispatch_keys(tensor: torch.Tensor) -> int:
 
 
 def metadata_of(tensor: torch.Tensor, dynamic: frozenset[int] = frozenset()) -> TensorMetadata:
-    """Return what programs rely on of ``tensor``; sizes of ``dynamic`` dimensions are left open, and so all strides."""
+    """Return what programs rely on of ``tensor``; sizes of ``dynamic`` dimensions are dynamic, and so all strides."""
     shape: tuple[int | None, ...] = tuple(tensor.shape)
     strides: tuple[int | None, ...] = tensor.stride()
     if dynamic:

@@ -263,14 +263,14 @@ class CustomFunctions:
     ) -> Pullback:
         """Record ``backward`` for the cotangents that are present."""
         given = [self._apart(c) if p else None for c, p in zip(cotangents, present, strict=True)]
-        journal, later = self._calls.external.journal, self._calls.later
-        before = journal.version, len(later)
+        mutations, later = self._calls.external.mutations, self._calls.later
+        before = mutations.version, len(later)
         with self._recorded() as backward, torch.no_grad():
             gradients = self._interpreted(cls.backward)(context, *given)
             gradients = gradients if isinstance(gradients, tuple) else (gradients,)
             pairs = zip(args, [*gradients, *[None] * len(args)], strict=False)
             pulled = [self._as_gradient(g, a) for a, g in pairs if isinstance(a, torch.Tensor)]
-        if (journal.version, len(later)) != before:
+        if (mutations.version, len(later)) != before:
             raise AcquisitionError(
                 f"{cls.__name__}.backward prints, warns or changes objects outside of it, which a compiled program "
                 "cannot do when it runs backward; do that in a hook of the tensor, or outside"
@@ -378,7 +378,7 @@ class _Region:
         inside: set[str] = set()
         sizes: list[BoundSymbol] = []
         for bound in recorded[self._start :]:
-            if all([_is_open(p) and p.name not in inside for p in (*bound.inputs, *bound.outputs)]):
+            if all([_is_symbolic(p) and p.name not in inside for p in (*bound.inputs, *bound.outputs)]):
                 sizes.append(bound)
             else:
                 inside.update([p.name for p in bound.outputs])
@@ -387,7 +387,7 @@ class _Region:
         recorded[self._start :] = sizes
 
 
-def _is_open(value: Proxy) -> bool:
+def _is_symbolic(value: Proxy) -> bool:
     """Whether a value is a number that is known before a call, though not when it is compiled."""
     return isinstance(value, NumberProxy) and not is_unknown(value)
 

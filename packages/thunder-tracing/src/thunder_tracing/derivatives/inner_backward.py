@@ -13,8 +13,8 @@ from thunder_guards.memory import is_dense
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives.external_hooks import hooks_of
 from thunder_tracing.derivatives.inner_gradients import cotangent, listed
-from thunder_tracing.derivatives.outside_hooks import hooks_of
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
 from thunder_tracing.tensors.traced_tensor import TracedTensor

@@ -14,7 +14,7 @@ from thunder_ir.passes import leading_to
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
-from thunder_tracing.derivatives.outside_hooks import with_hooks
+from thunder_tracing.derivatives.external_hooks import with_hooks
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import settle_gradients
 

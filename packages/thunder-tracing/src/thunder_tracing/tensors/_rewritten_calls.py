@@ -13,7 +13,7 @@ from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
 from thunder_torch.places import is_place
 from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.open_numbers import with_numbers
+from thunder_tracing.tensors.symbolic_numbers import with_numbers
 
 T = torch.Tensor
 

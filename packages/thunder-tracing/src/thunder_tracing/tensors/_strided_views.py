@@ -16,8 +16,8 @@ from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import fixed_reason
-from thunder_tracing.tensors.open_numbers import with_numbers
 from thunder_tracing.tensors.storage import place_is_known
+from thunder_tracing.tensors.symbolic_numbers import with_numbers
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
@@ -51,7 +51,7 @@ def _from_the_root(
     tensor = calls.traced(input)
     if not place_is_known(tensor):
         return (T.as_strided, tensor, size, stride, storage_offset)
-    base, here = tensor, calls.layouts.example(tensor)
+    base, here = tensor, calls.layouts.fake(tensor)
     if calls.symbolic and tensor._memory.outside and tensor._memory.version:  # elements beside those that it wrote
         size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
         storage_offset = None if storage_offset is None else int(storage_offset)
@@ -67,7 +67,7 @@ def _from_the_root(
     ):
         base = base._viewed_as.parent
         fits = _offset_within(calls, base, size, stride, start) is not None
-    whole = calls.layouts.example(base)
+    whole = calls.layouts.fake(base)
     if not fits and base.given is not None:
         if tensor._memory.version:
             raise AcquisitionError(
@@ -94,9 +94,11 @@ def _from_the_root(
 
 def _offset_within(calls: Calls, base: TracedTensor, size: object, stride: object, start: int) -> int | None:
     """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
-    whole = calls.layouts.example(base)
+    whole = calls.layouts.fake(base)
     offset = start - int(whole.storage_offset())
-    elements = whole.numel() if has_unknown_sizes([base._proxy]) else math.prod(base._proxy.shape)  # open sizes compare
+    elements = (
+        whole.numel() if has_unknown_sizes([base._proxy]) else math.prod(base._proxy.shape)
+    )  # symbolic sizes compare
     return offset if is_dense(whole) and covers(elements, size, stride, offset) else None
 
 

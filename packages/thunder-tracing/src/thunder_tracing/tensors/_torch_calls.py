@@ -50,12 +50,11 @@ from thunder_tracing.tensors._handlers import HANDLERS
 from thunder_tracing.tensors._masks import Places, selected_by_places
 from thunder_tracing.tensors._metadata_writes import Stages
 from thunder_tracing.tensors.histories import check_reads, is_unconnected
-from thunder_tracing.tensors.known_values import KnownValues, Looks
+from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves
 from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.metadata_calls import SymbolicSize
-from thunder_tracing.tensors.open_numbers import at_hand, with_numbers
 from thunder_tracing.tensors.producers import Producers
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.storage import (
@@ -64,6 +63,7 @@ from thunder_tracing.tensors.storage import (
     own_storage,
     share_storage,
 )
+from thunder_tracing.tensors.symbolic_numbers import at_hand, with_numbers
 from thunder_tracing.tensors.traced_tensor import TracedTensor, open_traced_tensor
 
 T = torch.Tensor
@@ -87,7 +87,7 @@ class TorchCalls:
     layouts: Layouts
     leaves: Leaves
     arrays: constants.Arrays
-    looks = Looks.AT_NOTHING
+    specialised_on = ValueSpecialisation.NONE
     known: KnownValues | None = None
     shadows: Shadows
 
@@ -196,7 +196,11 @@ class TorchCalls:
         self.shadows.note(function, args, kwargs, output)
         if self.known is not None and not self.levels.stack:
             self.known.note(function, args, kwargs, output, bound[count:])
-            return self.known.written_out(output, self.on_values) if self.looks is Looks.AT_ALL else output
+            return (
+                self.known.written_out(output, self.on_values)
+                if self.specialised_on is ValueSpecialisation.ALL
+                else output
+            )
         return output
 
     def settled(self, record: Callable[[], Any]) -> Any:
@@ -224,7 +228,7 @@ class TorchCalls:
 
     def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return what a tensor holds, for Python to compute with; ``None`` if only the run of the program tells."""
-        return self.known_truth(tensor) if self.looks is Looks.AT_ALL else None
+        return self.known_truth(tensor) if self.specialised_on is ValueSpecialisation.ALL else None
 
     def known_truth(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return what a tensor holds, for Python to branch on; ``None`` if only the run of the program tells."""
@@ -299,7 +303,7 @@ class TorchCalls:
         return function
 
     def is_view(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes a tensor of the outside world for a view."""
+        """Whether autograd takes an external tensor for a view."""
         raise NotImplementedError
 
     def is_forgotten(self, tensor: TracedTensor) -> bool:

@@ -13,7 +13,7 @@ from thunder_guards.errors import BeginAgain, DataDependentError
 from thunder_guards.kinds import is_array
 from thunder_torch.convert import proxy_of
 from thunder_torch.opaque import Call
-from thunder_tracing.one_way import OtherWay
+from thunder_tracing.bailouts import Bailout
 
 T = torch.Tensor
 
@@ -66,7 +66,7 @@ class OnArrays:
         made = self.call(*given)
         tensor, like = as_tensor(made), as_tensor(self.example)
         if (tensor.shape, tensor.dtype, tensor.stride()) != (like.shape, like.dtype, like.stride()):
-            raise OtherWay  # the program is one for another shape
+            raise Bailout  # the program is one for another shape
         return tensor
 
     def metadata(self, values: tuple[Any, ...]) -> Any:

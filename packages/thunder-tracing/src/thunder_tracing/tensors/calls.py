@@ -24,8 +24,8 @@ class LayoutsOfTensors(Protocol):
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
         """Return the strides that a tensor will have."""
 
-    def example(self, tensor: TracedTensor) -> torch.Tensor:
-        """Return a tensor without data, laid out as eager's would be."""
+    def fake(self, tensor: TracedTensor) -> torch.Tensor:
+        """Return a fake tensor, laid out as eager's would be."""
 
     def assume(self, proxy: TensorProxy) -> None:
         """Say of a value that only the run of the program brings how it will be laid out."""
@@ -181,10 +181,10 @@ class Calls(Recorder, Protocol):
         """Whether eager would say that a tensor requires grad."""
 
     def is_view(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes a tensor of the outside world for a view."""
+        """Whether autograd takes an external tensor for a view."""
 
     def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
-        """Guard what PyTorch says of a tensor of the outside world, and return it."""
+        """Guard what PyTorch says of an external tensor, and return it."""
 
     def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return what a tensor holds, for Python to compute with; ``None`` if only the run of the program tells."""
@@ -226,19 +226,19 @@ class Calls(Recorder, Protocol):
         """Refuse what autograd refuses."""
 
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
-        """Make a tensor of the outside world an input, with memory of its own."""
+        """Make an external tensor an input, with memory of its own."""
 
     def within(self, given: Input, whole: Input) -> Input:
         """Say of an input that it is a part of the memory that another covers."""
 
     def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
-        """Let ``traced`` stand for a tensor of the outside world."""
+        """Let ``traced`` stand for an external tensor."""
 
     def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
-        """Return what stands for a tensor of the outside world, if that was read before."""
+        """Return what stands for an external tensor, if that was read before."""
 
     def from_outside(self) -> list[TracedTensor]:
-        """Return what stands for tensors of the outside world."""
+        """Return what stands for external tensors."""
 
     def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function`` such that what it does is seen when it is called from here."""

@@ -123,7 +123,7 @@ class Arrays:
         if self._calls.external.source_of(array) is None:
             traced = constant(self._calls, tensor)
         else:
-            self._calls.external.journal.watch_buffer(array)
+            self._calls.external.mutations.watch_buffer(array)
             traced = self._calls.external.result_of(torch.from_numpy, (array,), tensor)
         self._lent[id(array)] = array, copy_of(array), traced
         return traced
@@ -148,7 +148,7 @@ class Arrays:
             AcquisitionError: there are some.
         """
         for array, before, _ in self._lent.values():
-            if not (holds(array, before) and self._calls.external.journal.is_unchanged(array)):
+            if not (holds(array, before) and self._calls.external.mutations.is_unchanged(array)):
                 raise AcquisitionError(
                     "the program changes an array of NumPy that shares its memory with a tensor, which a program does "
                     "not see; make the tensor of a copy of the array, or change the tensor"

@@ -21,16 +21,16 @@ from thunder_ir.passes.traits import is_repeatable
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.tensors.metadata_calls import laid_out
-from thunder_tracing.tensors.open_numbers import at_hand
+from thunder_tracing.tensors.symbolic_numbers import at_hand
 
 
-class Looks(enum.Enum):
-    """At what user code may look of known values."""
+class ValueSpecialisation(enum.Enum):
+    """What a program may be specialised on of the values of its inputs, where user code looks at them."""
 
-    AT_NOTHING = enum.auto()
-    AT_TRUTHS = enum.auto()
-    """What it branches on; numbers and sizes are left open."""
-    AT_ALL = enum.auto()
+    NONE = enum.auto()
+    TRUTHS = enum.auto()
+    """What it branches on; numbers and sizes are dynamic."""
+    ALL = enum.auto()
 
 
 T = torch.Tensor
@@ -148,4 +148,4 @@ def _constant(value: torch.Tensor, record: Callable[..., Any]) -> Any:
     return made if in_order else record(laid_out, (made, value.stride()), {})
 
 
-__all__ = ["KnownValues", "Looks"]
+__all__ = ["KnownValues", "ValueSpecialisation"]

@@ -12,7 +12,7 @@ from thunder_torch.convert import fake_of
 from thunder_torch.specs import storage_key
 from thunder_torch.unknown_sizes import rests_on_unknown
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.examples import Examples, outside_inference_mode
+from thunder_tracing.tensors.fake_tensors import FakeTensors, outside_inference_mode
 from thunder_tracing.tensors.storage import View
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -22,27 +22,27 @@ class Layouts:
 
     Args:
         calls: the acquisition.
-        examples: of the values that are recorded.
+        fakes: of the values that are recorded.
     """
 
-    def __init__(self, calls: Calls, examples: Examples) -> None:
+    def __init__(self, calls: Calls, fakes: FakeTensors) -> None:
         self._calls = calls
-        self._examples = examples
+        self._fakes = fakes
         self._of_views: dict[int, tuple[TracedTensor, View, torch.Tensor]] = {}
 
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
         """Return the strides that a tensor will have."""
-        return self.example(tensor).stride()
+        return self.fake(tensor).stride()
 
-    def example(self, tensor: TracedTensor) -> torch.Tensor:
-        """Return a tensor without data, laid out as eager's would be: writes change no layout."""
+    def fake(self, tensor: TracedTensor) -> torch.Tensor:
+        """Return a fake tensor, laid out as eager's would be: writes change no layout."""
         view = tensor._viewed_as
         if view is None:
-            return self._examples.of(tensor._first)
+            return self._fakes.of(tensor._first)
         known = self._of_views.get(id(tensor))
         if known is None or known[1] is not view:
             try:
-                made = self._examples.run(view.function, (self.example(view.parent), *view.args), view.kwargs)
+                made = self._fakes.run(view.function, (self.fake(view.parent), *view.args), view.kwargs)
                 made = made if view.index is None else made[view.index]
             except Exception:
                 if not rests_on_unknown((view.parent._proxy, view.args, view.kwargs)):
@@ -54,11 +54,11 @@ class Layouts:
     def assume(self, proxy: TensorProxy) -> None:
         """Say of a value that only the run of the program brings how it will be laid out: as nobody can know better."""
         with torch._C.DisableTorchFunction():
-            self._examples.assume(proxy)
+            self._fakes.assume(proxy)
 
     def alike(self, tensor: TracedTensor, other: TracedTensor) -> None:
         """Let a tensor be laid out as another one; each has memory of its own."""
-        self._examples.alike(tensor._first, other._first)
+        self._fakes.alike(tensor._first, other._first)
 
     def shared(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor
@@ -74,10 +74,10 @@ class Layouts:
         """
         calls = self._calls
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not calls.symbolic
-        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.example(parent)
+        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
         given, named = calls.values(args), calls.values(kwargs)
         try:
-            made = self._examples.run(function, (base, *given[1:]), named)
+            made = self._fakes.run(function, (base, *given[1:]), named)
         except Exception:  # what the call returns is known: it reads values there, or estimated sizes do not fit
             return [(v is not None, False) for v in viewed(function, given, named)]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]

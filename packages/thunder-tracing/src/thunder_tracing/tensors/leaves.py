@@ -155,7 +155,7 @@ class Leaves:
             tensor._gradient = value
             return
         before = self.gradient(tensor)
-        self._calls.external.journal.note("attribute", tensor, "_gradient", before)
+        self._calls.external.mutations.note("attribute", tensor, "_gradient", before)
         tensor._gradient = value
 
 

@@ -89,7 +89,7 @@ def as_size(dimensions: Sequence[Any]) -> Any:
 
 
 def fixed(key: Any) -> Any:
-    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to.
+    """Return a key with the values at hand of the symbolic numbers in it, which the program gets fixed to.
 
     Args:
         key: of a dict: a number, a shape, or anything else.
@@ -247,7 +247,7 @@ _LAYOUT = (
 def _stride(calls: Calls, tensor: T, dim: int | None = None) -> Any:
     traced = calls.traced(tensor)
     if has_unknown_sizes([traced._proxy]):
-        in_order = calls.layouts.example(traced).is_contiguous()
+        in_order = calls.layouts.fake(traced).is_contiguous()
         if not in_order or any([is_unknown(size) for size in traced._proxy.shape[1:]]):
             raise DataDependentError(_LAYOUT)
     _fix_sizes(traced)
@@ -256,7 +256,7 @@ def _stride(calls: Calls, tensor: T, dim: int | None = None) -> Any:
 
 
 def _fix_sizes(tensor: TracedTensor) -> None:
-    """Fix the sizes that a program leaves open of a tensor, and of those that it is a view of: strides rest on them."""
+    """Fix the symbolic sizes of a tensor, and of those that it is a view of: strides rest on them."""
     for size in tensor._proxy.shape:
         if isinstance(size, NumberProxy) and not is_unknown(size):
             size.fixed()
@@ -267,7 +267,7 @@ def _fix_sizes(tensor: TracedTensor) -> None:
 @answers(T.is_contiguous)
 def _is_contiguous(calls: Calls, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
     traced = calls.traced(tensor)
-    found = calls.layouts.example(traced).is_contiguous(memory_format=memory_format)
+    found = calls.layouts.fake(traced).is_contiguous(memory_format=memory_format)
     if traced._viewed_as is not None:
         _fix_sizes(traced)
     if not found and has_unknown_sizes([traced._proxy]):  # it would be, if it turned out to have one element
@@ -283,22 +283,22 @@ def _storage_offset(calls: Calls, tensor: T) -> int:
     root = traced._memory.root
     if root.source is not None and root._memory.version == 0:
         calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
-    return int(calls.layouts.example(traced).storage_offset())
+    return int(calls.layouts.fake(traced).storage_offset())
 
 
 @answers(T.is_conj, torch.is_conj)
 def _is_conj(calls: Calls, tensor: T) -> bool:
-    return calls.layouts.example(calls.traced(tensor)).is_conj()
+    return calls.layouts.fake(calls.traced(tensor)).is_conj()
 
 
 @answers(T.is_neg, torch.is_neg)
 def _is_neg(calls: Calls, tensor: T) -> bool:
-    return calls.layouts.example(calls.traced(tensor)).is_neg()
+    return calls.layouts.fake(calls.traced(tensor)).is_neg()
 
 
 @answers(T.resolve_conj, torch.resolve_conj, T.resolve_neg, torch.resolve_neg)
 def _resolve(calls: Calls, tensor: T) -> Any:
-    example = calls.layouts.example(calls.traced(tensor))
+    example = calls.layouts.fake(calls.traced(tensor))
     return calls(torch.clone, (tensor,), {}) if example.is_conj() or example.is_neg() else tensor
 
 
@@ -323,7 +323,7 @@ def _is_view(calls: Calls, tensor: T) -> bool:
 
 
 def _said_outside(calls: Calls, tensor: T, name: str) -> bool:
-    """Return what PyTorch says of a tensor of the outside world, and guard that."""
+    """Return what PyTorch says of an external tensor, and guard that."""
     traced = calls.traced(tensor)
     if traced.source is None:
         raise AcquisitionError(f"{name}() of a tensor that the program computes is not known inside of it")
@@ -513,7 +513,7 @@ def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_forma
     if tuple(size) == tuple(before.shape):
         return tensor
     same_memory = math.prod(size) == before.numel and memory_format is torch.contiguous_format
-    if not same_memory or not calls.layouts.example(traced).is_contiguous():
+    if not same_memory or not calls.layouts.fake(traced).is_contiguous():
         raise AcquisitionError(
             "resize_ changes how much memory a tensor has, or which part of it; make a new tensor of the size wanted"
         )

@@ -12,7 +12,7 @@ from thunder_guards.kinds import NumPyScalar, is_array, is_value
 from thunder_ir import FloatProxy, NumberProxy, is_unknown, map_values, values_in
 from thunder_torch import opaque_call
 from thunder_torch.opaque import call_of
-from thunder_tracing.one_way import TAGS
+from thunder_tracing.bailouts import TAGS
 from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, Written, as_tensor, numpy, on_arrays
 from thunder_tracing.tensors.calls import Calls

@@ -19,7 +19,7 @@ from thunder_guards.sources import Source
 from thunder_ir import Symbol, TensorProxy, flat_proxies
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.names import name_of
-from thunder_tracing.tensors.open_numbers import at_hand
+from thunder_tracing.tensors.symbolic_numbers import at_hand
 
 
 class Follows(Enum):
@@ -79,7 +79,7 @@ class Shadows:
         self._of: dict[str, torch.Tensor] = {}
 
     def meet(self, proxy: TensorProxy, tensor: torch.Tensor, source: Source) -> None:
-        """Take in an input, and rely on what it says of itself if it is followed."""
+        """Note an input, and rely on what it says of itself if it is followed."""
         followed = _FOLLOWED.get(type(tensor))
         if followed is not None:
             with torch.no_grad(), torch._C.DisableTorchFunction():

@@ -48,7 +48,7 @@ class SharedMemory:
         self._loose: list[tuple[TracedTensor, TracedTensor]] = []
 
     def new(self, tensor: T, source: Source, slot: Any) -> TracedTensor:
-        """Take in a tensor of the outside world, which is no input yet."""
+        """Note an external tensor, which is no input yet."""
         storage = storage_key(tensor)
         if storage in self._written:
             traced = self._part(tensor, storage, source, slot)
@@ -118,7 +118,7 @@ class SharedMemory:
     # --- parts of memory that is written ---------------------------------------------------------------------------
 
     def _part(self, tensor: T, storage: int, source: Source, slot: object) -> TracedTensor:
-        """Take in a tensor that shares its storage, which the program writes to, with another."""
+        """Note a tensor that shares its storage, which the program writes to, with another."""
         if tensor.is_conj() or tensor.is_neg():
             raise AcquisitionError(
                 f"{source} shows conjugate or negative values of memory that the program writes to and another input "
@@ -145,7 +145,7 @@ class SharedMemory:
         return made
 
     def _of_memory(self, tensor: T, storage: int, source: Source, slot: Any) -> TracedTensor:
-        """Take in a tensor with a history of its own."""
+        """Note a tensor with a history of its own."""
         whole = self._whole_in(tensor.dtype, tensor, storage, source)
         args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
         if tensor.requires_grad:  # until it is written to, it is read as the input that it is
@@ -159,7 +159,7 @@ class SharedMemory:
         return traced
 
     def _view(self, tensor: T, base: TracedTensor, source: Source) -> TracedTensor:
-        """Take in a tensor that is a view to autograd."""
+        """Note a tensor that is a view to autograd."""
         given = base.given
         assert given is not None
         same_dtype = tensor.dtype == given.dtype

@@ -58,7 +58,7 @@ class View:
 
 
 def own_storage(tensor: TracedTensor, given: torch.Tensor | None = None) -> None:
-    """Give the tensor a storage of its own; that of ``given``, if it stands for a tensor of the outside world."""
+    """Give the tensor a storage of its own; that of ``given``, if it stands for an external tensor."""
     inference = torch.is_inference_mode_enabled() if given is None else given.is_inference()
     tensor._memory = Storage(tensor, outside=given is not None, inference=inference)
     tensor._versions = Versions()

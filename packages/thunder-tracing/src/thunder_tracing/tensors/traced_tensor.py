@@ -49,7 +49,7 @@ class Storage:
 
 
 class TracedTensor(torch.Tensor):
-    """A tensor without data: everything that user code does with it is handed to the acquisition in progress.
+    """A fake tensor: everything that user code does with it is handed to the acquisition in progress.
 
     It is a genuine ``torch.Tensor``, so that ``isinstance``, PyTorch's own helpers and other libraries take it for one.
     Its value is a proxy; which one changes when the program writes to it, or to a tensor that it shares memory with.
@@ -110,14 +110,14 @@ class TracedTensor(torch.Tensor):
 
     @property
     def source(self) -> Any:
-        """How to get at the tensor of the outside world that this one stands for; ``None`` if it stands for none."""
+        """How to get at the external tensor that this one stands for; ``None`` if it stands for none."""
         if "_input" in self.__dict__:
             return self._input.source
         return self.__dict__.get("_argument")
 
     @property
     def given(self) -> torch.Tensor | None:
-        """The tensor of the outside world, in the call that is acquired; ``None`` if there is none."""
+        """The external tensor, in the call that is acquired; ``None`` if there is none."""
         return self._input.example if "_input" in self.__dict__ else self.__dict__.get("_given")
 
     def attributes(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _goes_round(name: str) -> Any:
     native = getattr(torch.Tensor, name)
     kinds = (NumberProxy, tuple, list, slice) if name == "__getitem__" else NumberProxy
 
-    def operator(self: OpenTracedTensor, other: object) -> Any:
+    def operator(self: SymbolicTracedTensor, other: object) -> Any:
         if not isinstance(other, kinds):
             return native(self, other)
         with torch._C.DisableTorchFunction():
@@ -193,22 +193,22 @@ def is_replaced(name: str) -> bool:
     return getattr(torch.Tensor, name) is not AS_THEY_WERE[name]
 
 
-class OpenTracedTensor(TracedTensor):
+class SymbolicTracedTensor(TracedTensor):
     """A traced tensor in a program that leaves numbers open: its operators take such numbers without fixing them."""
 
     _calls: Callable[..., Any]
 
 
-def open_traced_tensor() -> type[OpenTracedTensor]:
+def open_traced_tensor() -> type[SymbolicTracedTensor]:
     """Return the class of tensors that leave numbers open: operators that somebody replaced are those of the user."""
     return _open_but_for(frozenset(filter(is_replaced, _OPERATORS)))
 
 
 @functools.cache
-def _open_but_for(replaced: frozenset[str]) -> type[OpenTracedTensor]:
+def _open_but_for(replaced: frozenset[str]) -> type[SymbolicTracedTensor]:
     own = {name: _goes_round(name) for name in _OPERATORS if name not in replaced}
     scope = {**own, "__hash__": torch.Tensor.__hash__, "__module__": __name__}
-    return type(OpenTracedTensor.__name__, (OpenTracedTensor,), scope)
+    return type(SymbolicTracedTensor.__name__, (SymbolicTracedTensor,), scope)
 
 
 def modes_now() -> list[TorchFunctionMode]:

@@ -12,7 +12,7 @@ import torch
 from thunder_ir import FloatProxy, NumberProxy, Unknown, current_builder, is_unknown, number_proxy
 from thunder_ir.unknown import described
 from thunder_torch import opaque_call
-from thunder_tracing.one_way import TAGS, AsEager
+from thunder_tracing.bailouts import TAGS, EagerFallback
 
 ROUNDING: tuple[Callable[[Any], Any], ...] = (int, math.trunc, math.floor, math.ceil, round)
 """Functions of a float whose results are integers."""
@@ -34,7 +34,7 @@ class Rounding:
 
     def __call__(self, number: float) -> int:
         if not math.isfinite(number):
-            raise AsEager(f"{self.__name__}() of {number} raises")
+            raise EagerFallback(f"{self.__name__}() of {number} raises")
         return self.function(number)
 
     def metadata(self, values: tuple[Any, ...]) -> NumberProxy:

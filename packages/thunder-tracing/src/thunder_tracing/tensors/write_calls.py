@@ -217,7 +217,7 @@ class WriteCalls(TorchCalls):
             )
         self.view_directly(target)
         if not OVERLAPPING.isdisjoint(functions_of(target)):
-            here = self.layouts.example(target)
+            here = self.layouts.fake(target)
             check_laid_apart(here.shape, here.stride())
         if self.levels.stack:
             self.levels.check_write(target, held, value, by_operator)
@@ -234,13 +234,13 @@ class WriteCalls(TorchCalls):
         shared = [a for a in read if a._memory is target._memory and (apart or a is not target)]
         if not shared or not all(map(place_is_known, (target, *shared))):
             return
-        written = self.layouts.example(target)
+        written = self.layouts.fake(target)
         if mutation.function is setitem and not looks_up:
             part = self.record(T.__getitem__, mutation.args[:2], {})
             if part._memory is not target._memory or not place_is_known(part):
                 return
-            written = self.layouts.example(part)
-        if any([overlap_wrongly(written, self.layouts.example(a), apart) for a in shared]):
+            written = self.layouts.fake(part)
+        if any([overlap_wrongly(written, self.layouts.fake(a), apart) for a in shared]):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
                 "memory location. Please clone() the tensor before performing the operation."
@@ -277,7 +277,7 @@ class WriteCalls(TorchCalls):
         """Whether tensors of one memory are known to have no element in common."""
         if not (place_is_known(one) and place_is_known(other)):
             return False
-        (a, b), (c, d) = [span_in_storage(self.layouts.example(t)) for t in (one, other)]
+        (a, b), (c, d) = [span_in_storage(self.layouts.fake(t)) for t in (one, other)]
         return b <= c or d <= a
 
     def computed_for(self, mutation: Mutation, targets: Sequence[TracedTensor]) -> Any:

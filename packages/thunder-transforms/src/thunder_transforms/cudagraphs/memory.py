@@ -121,7 +121,7 @@ class Loans:
         self._next = 0
 
     def add(self, queue: Hashable, results: Results) -> int:
-        """Take in what a graph lends that was just recorded; return its number."""
+        """Note what a graph lends that was just recorded; return its number."""
         number, self._next = self._next, self._next + 1
         self._results.setdefault(queue, {})[number] = results
         for memory in results.lent:

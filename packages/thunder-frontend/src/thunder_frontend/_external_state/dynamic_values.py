@@ -1,0 +1,226 @@
+"""What programs make dynamic: sizes and numbers that are marked, or differed from an earlier call's; what they replace.
+
+Sizes and the numbers among the arguments are dynamic with ``cache="symbolic values"``, and with ``cache="auto"`` once
+they were seen to change. A number that the
+program itself sets to another one, such as a counter of calls, is dynamic in any case, from the second program on, as
+is which object it finds where it puts another: a program that fixed them would serve no other call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from thunder_guards import same_value
+from thunder_guards.errors import BeginAgain
+from thunder_guards.sources import Place, Source
+
+
+def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
+    """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
+
+    With ``cache="symbolic values"``, and with ``cache="auto"``, one program serves all sizes of them that meet the
+    constraints it recorded. The mark that ``torch._dynamo.mark_dynamic`` leaves counts as well. What is not marked is
+    dynamic from the second size on that a program is compiled for; :func:`mark_static` says that it never is.
+
+    Args:
+        tensor: an argument of a compiled function.
+        dims: which, counted from the front or, if negative, from the back.
+
+    Returns:
+        the tensor itself.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import cache_misses, jit, mark_dynamic
+        >>> compiled = jit(lambda x: x.sum() / x.shape[0], cache="symbolic values")
+        >>> [compiled(mark_dynamic(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
+        ([1.0, 1.0, 1.0], 1)
+    """
+    return _marked(tensor, dims, DYNAMIC, STATIC)
+
+
+def mark_static(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
+    """Mark dimensions of a tensor as ones each size of which gets a program of its own; return the tensor.
+
+    They are never dynamic, however often they change. The mark that ``torch._dynamo.mark_static`` leaves counts as
+    well. Of :func:`mark_dynamic` and this the one called last holds.
+
+    Args:
+        tensor: an argument of a compiled function.
+        dims: which, counted from the front or, if negative, from the back.
+
+    Returns:
+        the tensor itself.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import cache_misses, jit, mark_static
+        >>> compiled = jit(lambda x: x.sum() / x.shape[0], cache="auto")
+        >>> [compiled(mark_static(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
+        ([1.0, 1.0, 1.0], 3)
+    """
+    return _marked(tensor, dims, STATIC, DYNAMIC)
+
+
+DYNAMIC, STATIC = "_dynamo_dynamic_indices", "_dynamo_static_indices"
+"""The attributes of tensors by which PyTorch's own functions mark dimensions."""
+
+
+def _marked(tensor: torch.Tensor, dims: int | Sequence[int], mark: str, other: str) -> torch.Tensor:
+    those = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
+    setattr(tensor, mark, getattr(tensor, mark, set()) | those)
+    if hasattr(tensor, other):
+        setattr(tensor, other, getattr(tensor, other) - those)
+    return tensor
+
+
+def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
+    """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never dynamic."""
+    marked: set[int] = getattr(tensor, DYNAMIC, set()) - getattr(tensor, STATIC, set())
+    return frozenset(d for d in marked if d < tensor.dim() and tensor.shape[d] > 1)  # it may have lost some since
+
+
+def _any_marked(value: Any) -> bool:
+    """Whether dimensions are marked as changing of a tensor, or of one that tuples, lists and dicts hold."""
+    if isinstance(value, torch.Tensor):
+        return bool(getattr(value, DYNAMIC, ()))
+    if type(value) in (tuple, list, dict):
+        return any(map(_any_marked, value.values() if type(value) is dict else value))
+    return False
+
+
+NUMBERS = (int, float)
+
+
+class FirstDynamic(BeginAgain):
+    """A program is the first to leave something open: its acquisition begins again, prepared for that."""
+
+
+class DynamicValues:
+    """Tells what a program is to make dynamic.
+
+    Args:
+        symbolic: whether sizes, and numbers among the arguments, are: ``cache="symbolic values"``.
+        follows: whether calls are compared; parameters of modules never are.
+        waits: whether nothing is dynamic until a program was made, and then what changed alone: ``cache="auto"``.
+    """
+
+    def __init__(self, symbolic: bool, follows: bool = True, waits: bool = False) -> None:
+        self.symbolic = symbolic
+        self._waits = waits
+        self._follows = follows
+        self._seen: dict[Any, Any] = {}
+        self._changing: dict[str, set[int]] = {}
+        self._exchanged: dict[Place, type] = {}
+        self._opened = symbolic
+        self._leaves = False
+
+    def __bool__(self) -> bool:
+        """Whether anything may be dynamic at all."""
+        return self.symbolic or self._waits or bool(self._exchanged)
+
+    def is_made(self) -> None:
+        """Note that there is a program: from the next one on, what changed is dynamic."""
+        self.symbolic = self.symbolic or self._waits
+
+    def sees(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note what a call is given: where dimensions are marked as changing, the first program leaves them open."""
+        if self._waits and not self.symbolic and _any_marked((args, kwargs)):
+            self.is_made()
+
+    def any_numbers(self) -> bool:
+        """Whether a program is to be prepared for sizes or numbers that are dynamic."""
+        return self._opened or any([kind in NUMBERS for kind in self._exchanged.values()])
+
+    def _opens(self) -> None:
+        self._leaves = True
+        if not self.any_numbers():
+            self._opened = True
+            raise FirstDynamic
+
+    def fixing_more(self) -> list[DynamicValues | None]:
+        """Return what leaves ever less open, at last nothing, for programs that cannot be had otherwise."""
+        changed = bool(self._exchanged) or any(self._changing.values())
+        if self._waits:
+            return [None] if self.symbolic or changed else []
+        if not (self._leaves or changed):
+            return []
+        marks = [
+            DynamicValues(symbolic=True, follows=False, waits=waits) for waits in (False, True)
+        ]  # with numbers, without
+        return [*(marks if changed else marks[1:]), None] if self.symbolic else [None]
+
+    def exchanged(self, places: Mapping[Place, type]) -> None:
+        """Note where a program puts other numbers and objects than it finds."""
+        self._exchanged.update(places)
+
+    def dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+        """Return the dimensions of a tensor that is found at ``source`` which are to be dynamic.
+
+        Raises:
+            FirstDynamic: they are the first.
+        """
+        found = self._dims(tensor, source)
+        if found:
+            self._opens()
+        return found
+
+    def _dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+        if not self:
+            return frozenset()
+        if not self._follows or isinstance(tensor, torch.nn.Parameter) or not source.is_of_the_call():
+            return dynamic_dims(tensor)
+        place, shape = f"{source} {tensor.dim()}", tuple(tensor.shape)
+        changing = self._changing.setdefault(place, set())
+        changing.update([d for d, before in enumerate(self._seen.get(place, shape)) if before != shape[d]])
+        self._seen[place] = shape
+        if not self.symbolic:
+            return frozenset()
+        changed = frozenset([d for d in changing if shape[d] > 1])
+        return dynamic_dims(tensor) | (changed - getattr(tensor, STATIC, set()))
+
+    def argument(self, value: float, source: Source) -> bool:
+        """Whether to make dynamic a number among the arguments of the call.
+
+        Raises:
+            FirstDynamic: it is the first.
+        """
+        if not self._waits:
+            if self.symbolic:
+                self._opens()
+            return self.symbolic
+        place = str(source)
+        before = self._seen.setdefault(place, value)
+        if type(before) is not type(value) or not same_value(before, value):
+            self._changing.setdefault(place, set()).add(0)
+        if not (self.symbolic and self._changing.get(place)) or value in (0, 1):
+            return False
+        self._opens()
+        return True
+
+    def number(self, value: float, source: Source) -> bool:
+        """Whether to make dynamic a number that is found at ``source``, beside the arguments of the call.
+
+        Raises:
+            FirstDynamic: it is the first.
+        """
+        place = source.place
+        if place is None or self._exchanged.get(place) in NUMBERS:
+            return place is not None
+        if bool(self) and self._follows and not same_value(self._seen.setdefault(place, value), value):
+            if not self.symbolic:
+                return False
+            first = not self.any_numbers()
+            self._exchanged[place] = type(value)
+            if first:
+                raise FirstDynamic
+            return True
+        return False
+
+    def is_exchanged(self, value: object, source: Source) -> bool:
+        """Whether an object that is found at ``source`` is one of many that programs find and put there."""
+        place = source.place if self._exchanged and type(value) not in NUMBERS else None
+        return place is not None and self._exchanged.get(place) is type(value)

@@ -1,0 +1,151 @@
+"""What a program reads of functions: code, what parameters are by default, their globals and their closures."""
+
+from __future__ import annotations
+
+import builtins
+from types import FunctionType
+from typing import Any
+
+from thunder_frontend._external_state.class_facts import is_ours
+from thunder_frontend._external_state.known import Known
+from thunder_frontend._external_state.reads import Reads
+from thunder_frontend._library_code import module_calls
+from thunder_frontend._library_code.beneath_torch import called_by_name
+from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
+from thunder_guards import MembershipGuard
+from thunder_guards.mutations import is_empty
+from thunder_guards.sources import Source, held
+
+BUILTINS = builtins.__dict__
+OWN = module_calls.__dict__
+
+
+class FunctionReads:
+    """Guards what functions are made of.
+
+    Args:
+        external: takes the guards.
+        reads: guard what is read of values.
+    """
+
+    def __init__(self, external: Known, reads: Reads) -> None:
+        self._external, self._reads = external, reads
+        self._cells: set[int] = set()  # of external functions: functions that the program makes may read them, too
+        self._codes: dict[int, Any] = {}
+        self._native: set[Any] = set()
+        self._found_in: dict[int, Source] = {}
+        """The way to each cell that was read, by its ``id``: what is found by one way is guarded once."""
+
+    def entered(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Guard what a function that is about to run is made of; pass it the tensors among its defaults."""
+        code = function.__code__
+        if id(code) not in self._codes:
+            self._codes[id(code)] = code
+            self._unshadowed_builtins(function)
+        if args:
+            self._reads.classes.entered(function, args)
+        if self._external.source_of(function) is None:
+            return
+        self._cells.update([id(cell) for cell in function.__closure__ or ()])
+        if not is_ours(function):
+            self.made_of(function, len(args) + len(kwargs) < code.co_argcount + code.co_kwonlyargcount)
+            if function.__defaults__ is not None or function.__kwdefaults__ is not None:
+                self._defaults(function, args, kwargs)
+
+    def made_of(self, function: FunctionType, needs_defaults: bool = False) -> None:
+        """Guard the code of a function, and what its parameters are by default; that nothing is, if they need it."""
+        self._external.part(function, function.__qualname__, "__code__")
+        if needs_defaults or function.__defaults__ is not None or function.__kwdefaults__ is not None:
+            self._external.part(function, function.__qualname__, "__defaults__")
+            self._external.part(function, function.__qualname__, "__kwdefaults__")
+
+    def called_as_it_is(self, function: FunctionType) -> None:
+        """Guard what a function is made of that is not interpreted; of PyTorch's, what they call by name, too."""
+        self.made_of(function)
+        if function.__code__ in self._native or not is_of_torch(function) or not runs_natively(function):
+            return
+        self._native.add(function.__code__)
+        for place, name, value in called_by_name(function):
+            if place is function.__globals__:
+                self.global_(place, name, value)
+            elif name in place.__dict__:
+                self._reads.attributes.found(place, name, value)
+            else:
+                self._external.know(place, held(place, place.__name__))
+                self._external.not_shadowed(place, name)
+
+    def cell(self, function: FunctionType, name: str, value: object) -> Any:
+        """Guard what a closure of an external function holds."""
+        cell = _cell(function, name)
+        if not self._is_read(function, cell):
+            return value
+        source = self._found_in.get(id(cell))
+        if source is None:
+            source = self._found_in[id(cell)] = held(cell, name)
+        return self._external.read(source, "cell", name, value)
+
+    def missing(self, function: FunctionType, name: str) -> None:
+        """Guard that a variable of a closure of an external function has no value."""
+        cell = _cell(function, name)
+        if self._is_read(function, cell):
+            self._external.know(cell, held(cell, name))
+            self._reads.answers.result_of(is_empty, (cell,), True)
+
+    def is_outside(self, cell: object) -> bool:
+        """Whether a cell is in the closure of an external function."""
+        return id(cell) in self._cells
+
+    def global_(self, scope: dict[str, Any], name: str, value: object) -> Any:
+        """Guard a global of an interpreted function."""
+        if scope is OWN or self._external.mutations.written_at(scope, "item", name):
+            return value
+        if scope is BUILTINS:
+            return self._external.read(held(BUILTINS, "builtins"), "item", name, value, (BUILTINS, name))
+        source = self._external.source_of(scope)
+        if source is None:
+            source = held(scope, f"globals of {scope.get('__name__', '?')}")
+            self._external.know(scope, source)
+        if name not in scope:
+            self._external.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+            return value
+        return self._external.read(source, "item", name, value, (scope, name))
+
+    def missing_global(self, scope: dict[str, Any], name: str) -> None:
+        """Guard that neither the globals of an interpreted function nor the builtins have a name."""
+        for names, what in ((scope, f"globals of {scope.get('__name__', '?')}"), (BUILTINS, "builtins")):
+            if names is not OWN and not self._external.mutations.written_at(names, "item", name):
+                self._external.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
+
+    def _is_read(self, function: FunctionType, cell: object) -> bool:
+        """Whether a cell is outside, and not what the program wrote to it."""
+        outside = self._external.source_of(function) is not None or self.is_outside(cell)
+        return outside and not self._external.mutations.written_at(cell, "cell", None)
+
+    def _unshadowed_builtins(self, function: FunctionType) -> None:
+        scope = function.__globals__
+        if scope is OWN or is_ours(function):
+            return
+        source = held(scope, f"globals of {scope.get('__name__', '?')}")
+        for name in function.__code__.co_names:
+            if name in BUILTINS and name not in scope:
+                self._external.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+
+    def _defaults(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
+        external = self._external
+        code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
+        external.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
+        external.know(named, held(named, f"{function.__qualname__}.__kwdefaults__"))
+        first = code.co_argcount - len(defaults)
+        for index in range(max(len(args), first), code.co_argcount):
+            name = code.co_varnames[index]
+            if index < code.co_posonlyargcount:
+                args.append(self._reads.containers.item(defaults, index - first, defaults[index - first]))
+            elif name not in kwargs:
+                kwargs[name] = self._reads.containers.item(defaults, index - first, defaults[index - first])
+        for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+            if name in named and name not in kwargs:
+                kwargs[name] = self._reads.containers.item(named, name, named[name])
+
+
+def _cell(function: FunctionType, name: str) -> Any:
+    return (function.__closure__ or ())[function.__code__.co_freevars.index(name)]

@@ -1,0 +1,336 @@
+"""External state as a program sees it: what it reads becomes guards, what it writes is noted and undone.
+
+It knows, by identity, the objects that the program reached from its roots and how. Whatever is loaded from one
+of them is outside too. Tensors are replaced by traced tensors at that moment; everything else is the real object.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from thunder_frontend._external_state.answers import Answers
+from thunder_frontend._external_state.attribute_reads import AttributeReads
+from thunder_frontend._external_state.class_reads import ClassReads
+from thunder_frontend._external_state.container_reads import ContainerReads
+from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues
+from thunder_frontend._external_state.function_reads import FunctionReads
+from thunder_frontend._external_state.known import Known
+from thunder_frontend._external_state.library_settings import LibrarySettings
+from thunder_frontend._external_state.native_frames import NativeFrames
+from thunder_frontend._external_state.native_state import NativeState
+from thunder_frontend._external_state.process_settings import ProcessSettings
+from thunder_frontend._external_state.reads import Reads
+from thunder_frontend._external_state.stand_ins import StandIns
+from thunder_frontend._external_state.unwatched import Unwatched
+from thunder_guards import (
+    DistinctObjectsGuard,
+    IdentityGuard,
+    SameAsBeforeGuard,
+    SameObjectGuard,
+    TypeGuard,
+    ValueGuard,
+)
+from thunder_guards.kinds import (
+    CODE,
+    HEAP_TYPE,
+    IMMUTABLE,
+    MAY_DIE,
+    VALUES,
+    as_fact,
+    has_attributes,
+    is_value,
+    refuse_iterators,
+)
+from thunder_guards.mutations import Write
+from thunder_guards.sources import Place, Source, held
+from thunder_ir import NumberProxy
+
+
+class GuardedState(Known):
+    """Everything outside of the program.
+
+    Args:
+        tensor: makes a traced tensor of a real one that was read from a source.
+        number: makes a number proxy of a number.
+        known_tensor: returns the traced tensor of a real one that was read before; ``None`` for any other.
+        dynamic: tells which numbers are made such, and where objects may be others; ``None`` where all are fixed.
+        weakly_held: objects that the program is not to keep alive.
+    """
+
+    def __init__(
+        self,
+        tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
+        number: Callable[[Any, Source], Any],
+        known_tensor: Callable[[torch.Tensor], Any],
+        dynamic: DynamicValues | None = None,
+        weakly_held: Iterable[Any] = (),
+    ) -> None:
+        super().__init__(weakly_held)
+        self._tensor = tensor
+        self._number = number
+        self.dynamic = dynamic
+        self._loads = False
+        self._numbers: dict[Any, Any] = {}
+        self.any_symbolic = False
+        self.answers = Answers(self)
+        self.stand_ins = StandIns(self, known_tensor)
+        self.classes = ClassReads(self)
+        self.containers = ContainerReads(self, self.classes, self.stand_ins)
+        self.attributes = AttributeReads(self, self.classes, self.containers)
+        reads = Reads(self.answers, self.classes, self.containers, self.attributes)
+        self.functions = FunctionReads(self, reads)
+        self.unwatched: Unwatched = Unwatched(self, reads)
+        self.states = NativeState(self)
+        self.process = ProcessSettings(self.answers)
+        self.settings = LibrarySettings(self.answers)
+        self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)
+        self.templates: dict[int, tuple[Any, Any]] = {}
+
+    def hold(self, value: Any, name: str) -> None:
+        """Note an object that the compiled function itself holds, such as the function's own or its module.
+
+        What a bound method or a ``functools.partial`` is made of is held with it.
+        """
+        known = self._sources.get(id(value))
+        self.know(
+            value, known if known is not None and known.is_held else self.weakly_held.found(held(value, name), value)
+        )
+        if isinstance(value, types.MethodType):
+            self.hold(value.__self__, f"{name}.__self__")
+            self.hold(value.__func__, name)
+        elif isinstance(value, functools.partial):
+            for part in ("func", "args", "keywords"):  # which __setstate__ sets
+                self.part(value, name, part)
+            self.hold(value.func, name)
+            for given, what in ((value.args, "args"), (value.keywords, "keywords")):
+                self.know(given, held(given, f"{name}.{what}"))
+                self.containers.contents(given)
+        elif _is_bound(value):
+            refuse_iterators(f"{name}.__self__", value.__self__)
+            self.hold(value.__self__, f"{name}.__self__")
+        elif type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
+            self.part(value, name, "type")
+
+    # --- reads ---------------------------------------------------------------------------------------------------
+
+    def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
+        """Guard ``value``, found at ``key`` of an external object; return what the program shall see."""
+        if slot is not None and self._is_exchanged(value, base, kind, key):
+            slot = None
+        self.log.append(("read", base, kind, key, value, slot))
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, Source(base, kind, key), slot)
+        place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
+        container = None if slot is None else slot[0]
+        if self._loads and type(value) in NUMBERS and self.makes_symbolic(value, Source(base, kind, key), container):
+            return self._open_number(value, Source(base, kind, key), place)
+        if place in self._facts:
+            return value
+        self._facts.add(place)
+        if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
+            if not is_value(value) or has_attributes(value):
+                self.hold(value, str(Source(base, kind, key)))
+            return value
+        logged = len(self.log)
+        self._take(Source(base, kind, key), value, slot)
+        del self.log[logged:]  # who reads it again notes what follows from it again
+        return value
+
+    def _is_exchanged(self, value: object, base: Source, kind: str, key: object) -> bool:
+        """Whether an object is one of many that programs find and put there."""
+        return self.dynamic is not None and self.dynamic.is_exchanged(value, Source(base, kind, key))
+
+    def makes_symbolic(self, value: float, source: Source, container: object = None) -> bool:
+        """Whether a number that is not itself an argument is dynamic, where interpreted code loads it.
+
+        Args:
+            value: the number.
+            source: how the program gets at it.
+            container: where it is kept, if the compiled function holds that.
+        """
+        if self.dynamic is None:
+            return False
+        if container is None and source.is_of_the_call() and self.dynamic.argument(value, source):
+            return True
+        is_variable = container is None or type(container) in VARIABLE
+        return is_variable and self.dynamic.number(value, source)
+
+    def _open_number(self, value: float, source: Source, place: object) -> Any:
+        if place not in self._numbers:
+            self.guards.append(TypeGuard(source, type(value)))
+            self._numbers[place] = self._number(value, source)
+            self.any_symbolic = True
+        return self._numbers[place]
+
+    def _take(self, source: Source, value: object, slot: tuple[Any, Any] | None) -> None:
+        if is_value(value):
+            self.guards.append(ValueGuard(source, value, slot))
+            if isinstance(value, enum.Enum):  # the very same, then
+                self.hold_from(source, value)
+            elif has_attributes(value):
+                self.know(value, source)
+            return
+        refuse_iterators(source, value)
+        known = self._sources.get(id(value))
+        if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
+            if slot is None and isinstance(value, MAY_DIE) and source.is_of_the_call():
+                self._same_as_before(source, value, known)
+            else:
+                self.guards.append(self.weakly_held.guard(source, value, slot))
+                self.hold_from(source, value)
+            return
+        if known is not None:
+            held_on_to = known.is_held and not known.is_weak
+            self.guards.append(IdentityGuard(source, value) if held_on_to else SameObjectGuard(source, known))
+            return
+        self.guards.append(TypeGuard(source, type(value)))
+        self.know(value, source)
+        if isinstance(value, types.MethodType):
+            self.read(source, "attribute", "__func__", value.__func__)
+            self.read(source, "attribute", "__self__", value.__self__)
+        elif isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                self.read(source, "attribute", name, getattr(value, name))
+            self.containers.contents(value.args)
+            self.containers.contents(value.keywords)
+
+    def _same_as_before(self, source: Source, value: object, known: Source | None) -> None:
+        """Guard that a module or a function among the arguments is the very same, without keeping it alive."""
+        if known is not None:
+            self.guards.append(SameObjectGuard(source, known))
+            return
+        guard = SameAsBeforeGuard(source, value)
+        self.guards.append(guard)
+        self._sources[id(value)] = Source(source.base, source.kind, source.key, guard.reference, True, True)
+        self._alive.append(value)
+        if not isinstance(value, CODE):
+            self.hold(value, str(source))
+
+    def hold_from(self, source: Source, value: Any) -> None:
+        """Note that a guard makes sure that the very same object is found there."""
+        known = self._sources.get(id(value))
+        if known is not None and not known.is_held:
+            self.require(self.weakly_held.guard(known, value), id(value), "identity")
+        self._sources[id(value)] = self.weakly_held.found(source, value)
+        self._alive.append(value)
+        if isinstance(value, type):
+            self.classes.metaclass(value)
+        if isinstance(value, types.ModuleType) and type(value) is not types.ModuleType:
+            self.attributes.class_of_module(value)
+        if isinstance(value, property):
+            for function in (value.fget, value.fset, value.fdel):
+                if function is not None:
+                    self.hold(function, str(source))
+        elif isinstance(value, (classmethod, staticmethod)):
+            self.hold(value.__func__, str(source))
+        elif not isinstance(value, CODE) or _is_bound(value):
+            self.hold(value.__self__ if _is_bound(value) else value, str(source))
+
+    def is_put_back(self, write: Write, now: object) -> bool:
+        """Whether a place of an object that is held has in the end what was found there, fixed or dynamic."""
+        if now is write.before:
+            return self.is_fixed(write.kind, write.target, write.key)
+        container = getattr(write.target, "__dict__", None) if write.kind == "attribute" else write.target
+        return isinstance(now, NumberProxy) and self._numbers.get((id(container), write.key)) is now
+
+    def exchanges(self) -> dict[Place, type]:
+        """Return where the program puts another number, or another object of the type, than it found; with the type.
+
+        Each call would find another one than the last, such as the count of calls or the new state of a model.
+        """
+        found = {}
+        for write in self.mutations.writes():
+            before, now = write.before, self.mutations.now(write)
+            kind = now.python_type if isinstance(now, NumberProxy) else type(now)
+            are_numbers = kind in NUMBERS and type(before) in NUMBERS
+            are_objects = kind is type(before) and not isinstance(before, (*VALUES, *CODE, torch.nn.Module))
+            place = Source(self.source_of(write.target) or held(write.target, ""), write.kind, write.key).place
+            if (are_numbers or are_objects) and now is not before and place is not None:
+                found[place] = type(before)
+        return found
+
+    def argument(self, value: Any, source: Source) -> Any:
+        """Guard an argument of the call; return what the program shall see."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, source, None)
+        if type(value) in NUMBERS and self.dynamic is not None and self.dynamic.argument(value, source):
+            self.any_symbolic = True
+            return self._number(value, source)
+        self._take(source, value, None)
+        return value
+
+    # --- what tracers ask ----------------------------------------------------------------------------------------
+
+    def contents(self, container: object) -> None:
+        """Guard all that an external container holds."""
+        self.containers.contents(container)
+
+    def keys(self, container: object) -> None:
+        """Guard the keys of an external dict and their order."""
+        self.containers.keys(container)
+
+    def item(self, container: object, key: object, value: object) -> Any:
+        """Guard ``container[key]``; return what the program shall see."""
+        return self.containers.item(container, key, value)
+
+    def deleted(self, write: Write) -> None:
+        """Guard whether something was there that the program deleted in the end."""
+        self.containers.deleted(write)
+
+    def lookup(self, cls: type, name: str) -> Any:
+        """Guard and return what a class or its bases hold under a name."""
+        return self.classes.lookup(cls, name)
+
+    def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
+        """Guard what a question without effects was answered; return what the program shall see."""
+        return self.answers.result_of(function, args, result)
+
+    # --- what the interpreter loads --------------------------------------------------------------------------------
+
+    def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
+        """Guard what interpreted code loads: only there does a number become dynamic.
+
+        Args:
+            read: guards what is found.
+            where: its arguments, the value last.
+        """
+        if self.dynamic is None or type(where[-1]) not in NUMBERS:
+            return read(*where)
+        self._loads = True
+        try:
+            return read(*where)
+        finally:
+            self._loads = False
+
+    def objects_apart(self) -> None:
+        """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""
+        kinds: dict[type, list[Source]] = {}
+        for value in {id(value): value for value in self._alive}.values():  # an object may be kept alive twice
+            source = self._sources.get(id(value))
+            if (
+                source is not None
+                and source.base is not None
+                and not source.is_held
+                and not isinstance(value, IMMUTABLE)
+            ):
+                kinds.setdefault(type(value), []).append(source)
+        for sources in kinds.values():
+            if len(sources) > 1:
+                self.guards.append(DistinctObjectsGuard(tuple(sources)))
+
+
+VARIABLE = (dict, list, types.MappingProxyType)
+"""Containers in which numbers may be dynamic: the last has the attributes of a class."""
+
+
+def _is_bound(value: object) -> bool:
+    """Whether something is a method, written in C, of an object."""
+    if not isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return False
+    return value.__self__ is not None and not isinstance(value.__self__, (types.ModuleType, type))

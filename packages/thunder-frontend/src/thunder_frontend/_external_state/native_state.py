@@ -1,0 +1,95 @@
+"""Objects of the standard library whose state only code in C knows, such as locks, queues, hashes and connections.
+
+What their methods answer is asked again before each call, where asking is cheap and changes nothing; other methods are
+refused, for their effects would not be repeated. Locks that the program takes and gives back it takes for nobody: it
+runs nothing of the user's in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
+from typing import Any
+
+from thunder_frontend._external_state.known import Known
+from thunder_frontend._external_state.queries import refuse
+from thunder_guards.sources import Source
+
+HASHES = "_hashlib _md5 _sha1 _sha2 _sha256 _sha512 _sha3 _blake2"
+ASKED_OF: dict[str, frozenset[str]] = {
+    "_thread": frozenset({"locked", "_is_owned", "_recursion_count"}),
+    "_queue": frozenset({"qsize", "empty"}),
+    "_multiprocessing": frozenset({"_count", "_get_value", "_is_mine", "_is_zero"}),
+    "_asyncio": frozenset({"done", "cancelled", "result", "exception"}),
+    "_socket": frozenset({"fileno", "gettimeout", "getblocking"}),
+    "xml.etree.ElementTree": frozenset({"get"}),
+    **{module: frozenset({"digest", "hexdigest"}) for module in HASHES.split()},
+    **{module: frozenset() for module in ("zlib", "_bz2", "_lzma", "sqlite3", "select", "_ssl", "_csv")},
+}
+"""By the module of a class: which methods say something of the state of its objects, and do nothing else."""
+
+TAKES = frozenset({"acquire", "acquire_lock", "__enter__"})
+GIVES = frozenset({"release", "release_lock", "__exit__"})
+METHODS = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
+
+
+class NativeState:
+    """Guards what the methods of such objects answer.
+
+    Args:
+        known: takes the guards.
+    """
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._taken: set[int] = set()
+
+    def called(self, fn: object, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Guard what a call that is about to be made asks.
+
+        Args:
+            fn: what is called.
+            owner: what it is a method of, or its first argument.
+            args, kwargs: with the owner, if that is not bound.
+        """
+        asked = _asked_of(owner)
+        if asked is None or not isinstance(fn, METHODS) or self._known.source_of(owner) is None:
+            return
+        name = fn.__name__
+        if hasattr(owner, "acquire") and name in TAKES | GIVES:
+            given = len(args) - (bool(args) and args[0] is owner) + len(kwargs)
+            if name in TAKES and given and id(owner) not in self._taken:
+                self._tried(owner, name)
+            (self._taken.add if name in TAKES else self._taken.discard)(id(owner))
+        elif name not in asked:
+            refuse(name)
+
+    def _tried(self, lock: Any, name: str) -> None:
+        """Guard whether somebody has a lock that the program tries to get without waiting for ever."""
+        if not hasattr(lock, "locked") or hasattr(lock, "_is_owned"):  # one that its owner gets again
+            refuse(name)
+        self.answered(lock, "locked", (), lock.locked())
+
+    def answers(self, fn: object, owner: object) -> bool:
+        """Whether a call says something of the state of an external object that the program itself does not change."""
+        asked = _asked_of(owner)
+        return (
+            asked is not None
+            and isinstance(fn, METHODS)
+            and fn.__name__ in asked
+            and id(owner) not in self._taken
+            and self._known.source_of(owner) is not None
+        )
+
+    def answered(self, owner: object, name: str, args: tuple[Any, ...], result: object) -> Any:
+        """Guard what such a call returned; return what the program shall see."""
+        source = self._known.source_of(owner)
+        assert source is not None
+        return self._known.read(Source(source, "attribute", name), "call", args, result)
+
+
+def _asked_of(owner: object) -> frozenset[str] | None:
+    for cls in type(owner).__mro__:
+        if cls.__module__ in ASKED_OF:
+            return ASKED_OF[cls.__module__] if cls.__name__ != "_local" else None
+    return None

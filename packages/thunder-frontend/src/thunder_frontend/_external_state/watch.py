@@ -1,0 +1,276 @@
+"""What the interpreter reports while a program is acquired, handed on to external state."""
+
+from __future__ import annotations
+
+import operator
+import re
+import types
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import CellType, CodeType, FrameType, FunctionType, GetSetDescriptorType
+from typing import Any
+
+import torch
+
+from thunder_frontend._external_state.builtin_reads import found_in_dict
+from thunder_frontend._external_state.class_facts import type_of
+from thunder_frontend._external_state.guarded_state import GuardedState
+from thunder_frontend._external_state.native import hashable
+from thunder_frontend._external_state.opaque_calls import OpaqueCalls, makes_class
+from thunder_frontend._external_state.symbolic_numbers import compare_with_zero, identical, refuse_array
+from thunder_frontend._library_code.native_code import is_of_no_concern
+from thunder_guards import IdentityGuard
+from thunder_guards.errors import BeginAgain
+from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, held_by_class, is_container, item_of
+from thunder_guards.mutations import MISSING, contents_of, is_slot
+from thunder_interpreter import Callbacks, names_of
+from thunder_ir import (
+    DeviceError,
+    DimensionError,
+    DTypeError,
+    NumberProxy,
+    ShapeError,
+    ThunderError,
+    UnknownNumberError,
+)
+from thunder_tracing.tensors.comparisons import compared
+from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray)\b")
+"""How code in C calls a number that is symbolic, where it refuses it."""
+
+EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
+
+
+class Watch(Callbacks):
+    """Reports reads and writes of external objects to external state.
+
+    Args:
+        external: what is outside.
+        sharp: called with a sentence about an effect that the compiled program will not repeat.
+        branches: takes a traced tensor or number that code branches on, the code, and the place in it; returns the
+            truth to go by, or ``NotImplemented``.
+        arrays: what tensors are made of.
+    """
+
+    def __init__(
+        self,
+        external: GuardedState,
+        sharp: Callable[[str], None],
+        branches: Callable[[Any, CodeType, int], Any],
+        arrays: Arrays,
+    ) -> None:
+        self.external = external
+        self.sharp = sharp
+        self.branches = branches
+        self._calls = OpaqueCalls(external, sharp, arrays)
+        self.opaque_call = self._calls.begin  # type: ignore[method-assign]
+        self.opaque_result = self._calls.end  # type: ignore[method-assign]
+        self.refusal: ThunderError | None = None
+        self.signal: BeginAgain | None = None
+        self.frames: tuple[Any, ...] = ()
+        """The frames that a refusal went through first, innermost first."""
+        self.waiting: Callable[[], tuple[Any, ...]] = tuple
+
+    def branch(self, value: object, code: CodeType, offset: int) -> Any:
+        if isinstance(value, (TracedTensor, NumberProxy)):
+            return self.branches(value, code, offset)
+        return NotImplemented
+
+    def raised(self, error: BaseException) -> None:
+        """Keep what says that there is no program, or not yet: a handler of the user's is not meant for it."""
+        if self.signal is None and isinstance(error, BeginAgain):
+            self.signal = error
+        if not self.frames and isinstance(error, ThunderError):
+            self.frames = self.waiting()
+        if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
+            self.refusal = error
+        if isinstance(error, TypeError) and self.refusal is None and NUMBERS.search(str(error)):
+            self.refusal = UnknownNumberError(f"Python needs the value of a number that is symbolic: {error}")
+        if isinstance(error, ImportError) and isinstance(error.name, str):
+            self.external.answers.not_imported(error.name)
+
+    # --- loads -----------------------------------------------------------------------------------------------------
+
+    def load_global(self, globals_dict: dict[str, Any], name: str, value: object) -> Any:
+        return self.external.loaded(self.external.functions.global_, globals_dict, name, value)
+
+    def load_closure(self, function: FunctionType, name: str, value: object) -> Any:
+        return self.external.loaded(self.external.functions.cell, function, name, value)
+
+    def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
+        self.external.functions.missing_global(globals_dict, name)
+
+    def missing_closure(self, function: FunctionType, name: str) -> None:
+        self.external.functions.missing(function, name)
+
+    def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
+        if name == "__class__" and isinstance(obj, (TracedTensor, NumberProxy, SymbolicSize)):
+            return type_of(obj, value)
+        if isinstance(obj, TracedTensor):
+            if name in obj.__dict__:
+                return self.external.attributes.found_on_tensor(obj, name, value)
+            return self.external.attributes.given_by_class_of_tensor(obj, name, value)
+        return self.external.stand_ins.of(self.external.loaded(self.external.attributes.found, obj, name, value))
+
+    def missing_attribute(self, obj: object, name: str) -> None:
+        if isinstance(obj, TracedTensor):
+            self.external.attributes.missing_on_tensor(obj, name)
+        else:
+            self.external.attributes.missing(obj, name)
+
+    def key(self, container: object, key: object) -> Any:
+        """Ask external dicts, such as the state of an optimizer, for the tensors that are their keys.
+
+        Numbers that are open get fixed by that.
+        """
+        if type(key) in NOTHING_INSIDE:
+            return key
+        self.external.depends_on_identity(key)
+        if self.external.source_of(container) is None:
+            return key
+        if isinstance(key, (NumberProxy, tuple)):
+            return fixed(key)
+        if isinstance(key, TracedTensor) and "_input" in key.__dict__:
+            found = key._input
+            self.external.require(IdentityGuard(found.source, found.example, found.slot), id(found.example), "identity")
+            return found.example
+        return key
+
+    def load_item(self, container: object, key: object, value: object) -> Any:
+        return self.external.loaded(self.external.containers.item, container, key, value)
+
+    def missing_item(self, container: object, key: object) -> None:
+        if isinstance(container, DICTS):
+            self.external.containers.membership(container, key, False)
+        elif isinstance(container, LISTS):
+            self.external.containers.length(container)
+
+    def iterate(self, container: object, iterator: object) -> None:
+        if is_container(container):
+            self.external.containers.structure(container)
+
+    def iterated(self, container: object, key_or_index: object, value: object) -> Any:
+        if isinstance(container, LISTS):
+            return self.external.loaded(self.external.containers.item, container, key_or_index, value)
+        return self.external.stand_ins.of(value)
+
+    def advanced(self, iterator: object, value: object) -> Any:
+        return self.external.stand_ins.of(value)
+
+    # --- stores ----------------------------------------------------------------------------------------------------
+
+    def store_attribute(self, obj: object, name: str, value: object) -> None:
+        if isinstance(obj, TracedTensor):
+            if not isinstance(getattr(torch.Tensor, name, None), GetSetDescriptorType):
+                self.external.mutations.note("attribute", obj, name, obj.__dict__.get(name, MISSING))
+            return
+        if not isinstance(obj, type):
+            self.external.classes.stored(type(obj), name)
+        cls: Any = type(obj)
+        if cls.__setattr__ is dict.__setitem__:
+            self.store_item(obj, name, value)
+        elif self.external.source_of(obj) is not None:
+            own: Any = getattr(obj, "__dict__", None)
+            plain = isinstance(own, (dict, types.MappingProxyType)) and not is_slot(obj, name)
+            plain = plain and not hasattr(type(held_by_class(type(obj), name)), "__set__")
+            before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
+            self.external.mutations.note("attribute", obj, name, before)
+
+    def delete_attribute(self, obj: object, name: str) -> None:
+        self.store_attribute(obj, name, None)
+
+    def store_item(self, container: object, key: object, value: object) -> None:
+        if isinstance(container, TracedTensor) or self.external.source_of(container) is None:
+            return
+        if isinstance(key, slice) or isinstance(container, deque):
+            self.external.containers.contents(container)
+            self.external.mutations.note_container(container)
+        elif isinstance(container, dict):
+            self.external.containers.membership(container, key, key in container)
+            self.external.mutations.note("item", container, key, dict.get(container, key, MISSING))
+        else:
+            self.external.containers.length(container)
+            self.external.mutations.note("item", container, key, item_of(container, key))
+
+    def delete_item(self, container: object, key: object) -> None:
+        mutations = self.external.mutations
+        if isinstance(container, TracedTensor) or isinstance(container, dict) and mutations.added(container, key):
+            return
+        if self.external.source_of(container) is not None:
+            self.external.containers.contents(container)
+            self.external.mutations.note_container(container)
+
+    def store_global(self, globals_dict: dict[str, Any], name: str, value: object) -> None:
+        self.sharp(f"it writes the global {name!r}, which each call does when it has computed everything")
+        self.external.mutations.note("item", globals_dict, name, globals_dict.get(name, MISSING))
+
+    def delete_global(self, globals_dict: dict[str, Any], name: str) -> None:
+        self.store_global(globals_dict, name, None)
+
+    def store_closure(self, cell: CellType, name: str, value: object) -> None:
+        if self.external.functions.is_outside(cell):
+            self.external.mutations.note("cell", cell, None, contents_of(cell))
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.external.functions.entered(fn, args, kwargs)
+        if fn.__name__ == "__missing__" and len(args) == 2:
+            self.missing_item(*args)
+
+    def special_methods(self, fn: object, operands: list[Any]) -> None:
+        self.external.classes.operands(fn, operands)
+        if fn is operator.getitem:
+            found_in_dict(self.external, *operands)
+
+    def native_frame(self, frame: FrameType, call: tuple[Any, Sequence[Any], Mapping[str, Any]]) -> None:
+        if not is_of_no_concern(frame):
+            fn, args, kwargs = call
+            if makes_class(fn, args):
+                for made in frame.f_locals.values():
+                    if isinstance(made, type) and made.__name__ in args and self.external.source_of(made) is None:
+                        self.external.classes.made(made)
+            for name in self.external.native_frames.entered(frame, [fn, *args, *kwargs.values()]):
+                self._calls.varies(name)
+
+    def native_callables(self, found: list[tuple[type | None, str, Any]], given: Sequence[Any] | None) -> None:
+        for name in self.external.native_frames.found(found, given):
+            self._calls.varies(name)
+
+    def native_call(self, frame: FrameType, fn: Callable[..., Any]) -> None:
+        if not is_of_no_concern(frame):
+            for name in self.external.native_frames.calls(fn, names_of(frame.f_code)):
+                self._calls.varies(name)
+
+
+class WatchSymbolic(Watch):
+    """The same for programs that leave numbers open, of which Python has other objects than there are."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.opaque_call = self._begin  # type: ignore[method-assign]
+        self.opaque_result = self._end  # type: ignore[method-assign]
+
+    def _begin(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if hashable(fn):
+            compare_with_zero(fn, args)
+        self._calls.begin(fn, args, kwargs)
+
+    def _end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
+        refuse_array(result, (args, kwargs))
+        return self._calls.end(fn, args, kwargs, result)
+
+    def raised(self, error: BaseException) -> None:
+        """Keep, too, what may be due to numbers that are symbolic: whom code in C refuses its words need not say."""
+        if self.external.any_symbolic and type(error) is TypeError and self.refusal is None:
+            self.refusal = UnknownNumberError(f"Python needs the value of a number that is symbolic: {error}")
+        super().raised(error)
+
+    def identical(self, a: object, b: object) -> bool:
+        return identical(a, b)
+
+    def compare(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
+        return compared(fn, a, b)

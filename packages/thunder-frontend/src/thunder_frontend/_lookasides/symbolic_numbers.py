@@ -1,0 +1,132 @@
+"""Symbolic numbers in the hands of user code: what Python and PyTorch's C code would take apart."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from typing import Any
+
+import torch
+
+from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._external_state.symbolic_numbers import identical
+from thunder_guards.kinds import CONTAINERS
+from thunder_interpreter import DECLINED
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies
+from thunder_tracing.tensors.foreach import OF_LISTS
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
+from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
+
+
+@functools.cache
+def functions_in_c() -> tuple[Any, ...]:
+    """Return PyTorch's functions and methods that are written in C, but for those of lists of tensors."""
+    places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft)
+    found = {
+        id(f): f
+        for place in places
+        for f in map(place.__dict__.get, dir(place))
+        if isinstance(f, types.BuiltinFunctionType) and not f.__name__.startswith(OF_LISTS)
+    }
+    methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
+    return (*found.values(), *methods)
+
+
+class SymbolicNumbers:
+    """Stands in for callables that would take symbolic numbers apart.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Acquiring) -> None:
+        self._calls = calls
+
+    def lookasides(self) -> dict[Any, Any]:
+        """Return what is run in place of which callables in a program that leaves numbers open."""
+        table: dict[Any, Any] = {
+            isinstance: _is_instance,
+            float: self._to_float,
+            int: self._to_int,
+            len: self._length,
+            repr: _shown,
+            operator.is_: identical,
+            operator.is_not: lambda a, b: not identical(a, b),
+            **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
+        }
+        table.update({function: self._with_symbolic_numbers(function) for function in functions_in_c()})
+        return table
+
+    def _with_symbolic_numbers(self, function: Any) -> Any:
+        """PyTorch's functions written in C fix symbolic numbers when they take their arguments apart: go round that."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
+                for given in (*args, *kwargs.values()):
+                    if isinstance(given, CONTAINERS):
+                        self._calls.external.unwatched.escapes(given)
+                with torch._C.DisableTorchFunction():
+                    return self._calls(function, args, kwargs)
+            return DECLINED
+
+        return called
+
+    def _is_tensors_own(self, function: Any, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether PyTorch's own method does what a builtin asks of its one argument, a tensor; guard that."""
+        if len(args) != 1 or not isinstance(args[0], TracedTensor):
+            return False
+        self._calls.external.classes.operands(function, args)
+        return not is_replaced(name)
+
+    def _item(self, tensor: TracedTensor) -> Any:
+        with torch._C.DisableTorchFunction():
+            return self._calls(torch.Tensor.item, (tensor,), {})
+
+    def _to_float(self, *args: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is RunArray:
+            args = (args[0].item(),)
+        number = self._item(args[0]) if self._is_tensors_own(float, "__float__", args) else None
+        if number is not None and not isinstance(number, NumberProxy):
+            return float(number)
+        if number is None:
+            number = args[0] if len(args) == 1 and isinstance(args[0], (IntegerProxy, FloatProxy)) else None
+        if number is None:
+            return DECLINED
+        return number / 1 if isinstance(number, (IntegerProxy, BoolProxy)) else number
+
+    def _to_int(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is RunArray:
+            return self._to_int(args[0].item())
+        if self._is_tensors_own(int, "__int__", args) and args[0].numel() == 1:
+            with torch._C.DisableTorchFunction():
+                known = self._calls.known_value(args[0])
+                if known is not None:
+                    return int(known)
+                return self._calls.on_values(torch.Tensor.__int__, (self._calls.value(args[0]),), {})
+        if len(args) == 1 and isinstance(args[0], IntegerProxy):
+            return args[0]
+        return _rounded(int, *args, **kwargs)
+
+    def _length(self, value: Any) -> Any:
+        own = self._is_tensors_own(len, "__len__", (value,))
+        if own and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
+            return value._proxy.shape[0]
+        return DECLINED
+
+
+def _rounded(function: Any, *args: Any, **kwargs: Any) -> Any:
+    made = rounded(function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
+    return DECLINED if made is NotImplemented else made
+
+
+def _is_instance(value: Any, classes: Any) -> Any:
+    if value.__class__ is SymbolicSize:
+        return isinstance(torch.Size(), classes)
+    return isinstance(value.value, classes) if isinstance(value, NumberProxy) else DECLINED
+
+
+def _shown(value: object) -> Any:
+    return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED

@@ -1,1 +1,0 @@
-"""The outside world: what a program reads of it becomes guards, what it writes is noted."""

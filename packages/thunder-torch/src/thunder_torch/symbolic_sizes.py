@@ -1,0 +1,127 @@
+"""Fake tensors, some of whose sizes are dynamic, and what PyTorch says of them and demands of their sizes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch._guards import Source
+from torch.fx.experimental.symbolic_shapes import DimDynamic
+from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
+
+from thunder_ir import IntegerProxy
+from thunder_torch.stand_ins import SizeEnv, StandIns
+
+RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Place(Source):
+    """Where a size comes from, for PyTorch: nowhere but here."""
+
+    index: int
+
+    @property
+    def _name_template(self) -> str:
+        return f"size{self.index}"
+
+    if isinstance(Source.name, FunctionType):  # since PyTorch 2.10, a property that says what the template does
+
+        def name(self) -> str:  # type: ignore[override]
+            return self._name_template
+
+
+class OpenSizes(StandIns):
+    """One run of an operation on fake tensors whose symbolic sizes are symbols of PyTorch's.
+
+    What PyTorch found out of the sizes on its way becomes constraints of the program. Whatever is no plain arithmetic
+    of sizes fixes them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            SizeEnv(
+                allow_scalar_outputs=False,
+                allow_dynamic_output_shape_ops=False,
+                specialize_zero_one=False,
+                duck_shape=False,
+            )
+        )
+        self._symbols: dict[Any, Any] = {}
+        self._proxies: dict[Any, IntegerProxy] = {}
+
+    # --- the way in ------------------------------------------------------------------------------------------------
+
+    def size(self, number: Any) -> Any:
+        """Return a symbol for a symbolic integer that is positive, and from then on has to be; others are fixed."""
+        if number.__class__ is int or number < 1:
+            return int(number)
+        key = number.name or id(number)
+        known: Any = self._symbols.get(key)
+        if known is None:
+            source = _Place(len(self._symbols))
+            symbol = self.env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
+            self._proxies[symbol] = number
+            known = self._symbols[key] = self.env.create_symintnode(symbol, hint=number.value, source=source)
+        return known
+
+    # --- the way out -----------------------------------------------------------------------------------------------
+
+    def dimension(self, size: Any, place: int) -> Any:
+        """Return a size of a result: a plain integer, or a number of the program."""
+        return size if isinstance(size, int) else self._number(size.node.expr)
+
+    def strides(self, strides: Any) -> tuple[Any, ...]:
+        """Return the strides of a result."""
+        return tuple([self.dimension(s, 0) for s in strides])
+
+    def result(self, value: Any) -> Any:
+        """Return a number among the results; one that is no integer fixes the sizes that it depends on."""
+        if isinstance(value, torch.SymInt):
+            return self._number(value.node.expr)
+        return float(value) if isinstance(value, torch.SymFloat) else bool(value)
+
+    def demand(self) -> None:
+        """Make constraints of the program of what PyTorch found out of the sizes."""
+        for guard in list(self.env.guards):
+            relation = RELATIONS.get(getattr(guard.expr, "rel_op", None))
+            if relation is None:
+                self._fixed(guard.expr)
+            elif not relation(*map(self._number, guard.expr.args)):
+                raise AssertionError(f"{guard.expr} does not hold")
+
+    def _number(self, expression: Any) -> Any:
+        """Compute an expression of symbols in the program."""
+        if expression.is_Integer:
+            return int(expression)
+        if expression in self._proxies:
+            return self._proxies[expression]
+        if isinstance(expression, FloorDiv):
+            return self._number(expression.args[0]) // self._number(expression.args[1])
+        if isinstance(expression, (Mod, PythonMod)):
+            return self._number(expression.args[0]) % self._number(expression.args[1])
+        if isinstance(expression, (Min, Max)):
+            return (min if isinstance(expression, Min) else max)(map(self._number, expression.args))
+        if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
+            return self._number(expression.base) ** int(expression.exp)
+        if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):
+            return self._fixed(expression)
+        result, *others = map(self._number, expression.args)
+        for other in others:
+            result = result + other if expression.is_Add else result * other
+        return result
+
+    def _fixed(self, expression: Any) -> Any:
+        """Fix all sizes in an expression; return its value."""
+        values = {symbol: int(self._proxies[symbol]) for symbol in expression.free_symbols}
+        value = expression.xreplace(values)
+        return int(value) if value.is_Integer else value
+
+
+__all__ = ["OpenSizes"]

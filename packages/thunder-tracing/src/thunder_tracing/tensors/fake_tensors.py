@@ -1,0 +1,194 @@
+"""How tensors of a program will be laid out, found by running what leads to them on fake tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
+
+from thunder_guards.program import Input
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
+from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
+from thunder_torch.metadata import metadata_of, unlogged
+from thunder_torch.only_views import fake_views, is_only_view
+from thunder_torch.places import at_first_place
+from thunder_torch.specs import map_tensors, tensors_of
+from thunder_torch.unknown_sizes import has_unknown_sizes
+from thunder_torch.views import view_argument
+from thunder_tracing.tensors.producers import Producers
+from thunder_tracing.tensors.shadows import is_followed
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def outside_inference_mode(method: Callable[P, R]) -> Callable[P, R]:
+    """Run a method outside of inference mode, in which PyTorch does not take operations on fake tensors apart."""
+
+    @functools.wraps(method)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not torch.is_inference_mode_enabled():
+            return method(*args, **kwargs)
+        with torch.inference_mode(False):
+            return method(*args, **kwargs)
+
+    return run
+
+
+class FakeTensors:
+    """Fake tensors, with the strides and the sharing of memory that the program's tensors will have.
+
+    Only what is asked for is computed, and each operation once.
+
+    Args:
+        producers: of the trace in the making.
+        inputs: of the program in the making.
+    """
+
+    def __init__(self, producers: Producers, inputs: Sequence[Input]) -> None:
+        self._producers = producers
+        self._inputs = inputs
+        self._made: dict[str, torch.Tensor] = {}
+        self._alike: dict[str, str] = {}
+
+    @outside_inference_mode
+    def of(self, proxy: Proxy) -> torch.Tensor:
+        """Return the fake tensor of ``proxy``."""
+        if proxy.name not in self._made:
+            self._take_inputs()
+            if proxy.name not in self._made:
+                self._compute(proxy.name)
+        return self._made[proxy.name]
+
+    @outside_inference_mode
+    def assume(self, proxy: TensorProxy) -> None:
+        """Let a value that nothing in the trace computes be laid out as its proxy says, else without gaps."""
+        self._made[proxy.name] = fake_of(proxy)
+
+    def alike(self, proxy: TensorProxy, other: TensorProxy) -> None:
+        """Let a value that has memory of its own be laid out as another: what leads to it need not be run."""
+        self._alike[proxy.name] = other.name
+
+    def _take_inputs(self) -> None:
+        for i in self._inputs:
+            if i.proxy.name not in self._made:
+                with torch._C.DisableTorchFunction():
+                    # another object, because what fake tensors know of one goes stale when its metadata change
+                    fake = _in_other_memory if is_followed(i.example) else fake_mode().from_tensor
+                    self._made[i.proxy.name] = fake(i.example.detach())
+
+    def _compute(self, name: str) -> None:
+        todo, producers = [name], self._producers()
+        while todo:
+            other = self._alike.get(todo[-1])
+            if other is not None:
+                if other in self._made:
+                    self._made[todo.pop()] = _in_other_memory(self._made[other])
+                else:
+                    todo.append(other)
+                continue
+            bound = producers[todo[-1]]
+            missing = [p.name for p in bound.inputs if p.name not in self._made and not isinstance(p, NumberProxy)]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            self._run(bound)
+
+    @outside_inference_mode
+    def run(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a torch function on fake tensors, given themselves or by proxies."""
+        args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
+        with torch._C.DisableTorchFunction(), torch.no_grad(), unlogged():
+            return _call(function, args, kwargs)
+
+    def _found(self, tree: object) -> Any:
+        for proxy in flat_proxies(tree):
+            if not isinstance(proxy, NumberProxy):
+                self.of(proxy)
+        return map_values(self._filled, tree)
+
+    def _run(self, bound: BoundSymbol) -> None:
+        args, kwargs = map_values(self._filled, bound.args), map_values(self._filled, bound.kwargs)
+        names = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
+        origin = bound.symbol.origin
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if _makes_new_memory(bound) and all([p.strides is not None for p in names]):
+                output = [fake_of(p) for p in names]
+            elif origin is not None:
+                output = self._called(bound, at_first_place(origin, args), kwargs, names)
+            else:
+                with fake_mode():
+                    output = [_like(p, args) for p in names]
+        values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
+        for proxy, value in zip(names, values, strict=False):
+            self._made[proxy.name] = value
+
+    def _called(self, bound: BoundSymbol, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> Any:
+        """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
+        try:
+            with unlogged():
+                made = _call(bound.symbol.origin, args, kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            return _as_told(bound.symbol.origin, args, kwargs, outputs)
+        except Exception:
+            given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
+            if not (bound.has_tag(OpTags.MATMUL) or has_unknown_sizes([*given, *outputs])):
+                return _as_told(bound.symbol.origin, args, kwargs, outputs)  # by trials, as before
+            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together, and kernels do more
+        if not has_unknown_sizes(outputs):
+            return made
+        found = [made] if isinstance(made, torch.Tensor) else [v for v in made if isinstance(v, torch.Tensor)]
+        as_told = [tuple(v.shape) == _sizes(p) for v, p in zip(found, outputs, strict=False)]
+        return found if all(as_told) else [fake_of(p) for p in outputs]
+
+    def _filled(self, value: object) -> Any:
+        """Return what stands for a value."""
+        if isinstance(value, NumberProxy):
+            return value.value
+        return self._made[value.name] if isinstance(value, Proxy) else value
+
+
+def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a fake tensor, laid out as another."""
+    with torch._C.DisableTorchFunction(), fake_mode():
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+
+
+def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a torch function on fake tensors."""
+    if args and isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
+        return fake_views(function, args, kwargs)
+    with fake_mode():
+        return function(*args, **kwargs)
+
+
+def _as_told(function: Any, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> list[torch.Tensor]:
+    """Return fake tensors for results whose sizes depend on values, laid out as for the sizes at hand."""
+    if all([p.strides is not None for p in outputs]):
+        return [fake_of(p) for p in outputs]
+    told = metadata_of(function, map_tensors(proxy_of, args), map_tensors(proxy_of, kwargs))
+    return [fake_of(t if _sizes(t) == _sizes(p) else p) for t, p in zip(tensors_of((told,), {}), outputs, strict=True)]
+
+
+def _sizes(proxy: TensorProxy) -> tuple[Any, ...]:
+    return tuple(map(value_of, proxy.shape))
+
+
+def _makes_new_memory(bound: BoundSymbol) -> bool:
+    """Whether the results of a call share no memory, so that their metadata say all of how they are laid out.
+
+    Products need not be asked for: their kernels do more than PyTorch's metadata allow.
+    """
+    return bound.has_tag(OpTags.MATMUL) or (bound.symbol.origin is not None and view_argument(bound.symbol) is None)
+
+
+def _like(proxy: Any, args: Sequence[Any]) -> Any:
+    """A fake tensor for the result of a symbol unknown to PyTorch: laid out as the last argument of its shape."""
+    for argument in reversed(args):
+        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == _sizes(proxy):
+            return torch.empty_like(argument, dtype=to_torch_dtype(proxy.dtype))
+    return torch.empty(_sizes(proxy), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device))
