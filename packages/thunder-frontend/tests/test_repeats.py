@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from thunder_frontend import cache_misses, jit, last_traces
-from thunder_frontend._block_reuse import repeats
+from thunder_frontend._block_reuse import blocks
 from thunder_frontend._jit import compiled_function
 
 
@@ -58,14 +58,14 @@ class Model(nn.Module):
 def answered(monkeypatch):
     """The modules whose calls were answered without running them."""
     modules = []
-    play = repeats.Replay.__call__
+    play = blocks.ReusedBlock.__call__
 
     def counted(self):
         result = play(self)
         modules.append(self.call[0])
         return result
 
-    monkeypatch.setattr(repeats.Replay, "__call__", counted)
+    monkeypatch.setattr(blocks.ReusedBlock, "__call__", counted)
     return modules
 
 
@@ -107,7 +107,7 @@ def test_the_program_and_its_guards_are_the_same_as_without(monkeypatch):
     model, x = Model(), torch.randn(3, 6)
     once = jit(model)
     once(x)
-    monkeypatch.setattr(repeats.BlockReuse, "begin", lambda *_: None)
+    monkeypatch.setattr(blocks.BlockReuse, "begin", lambda *_: None)
     each = jit(model)
     each(x)
     assert str(last_traces(once)[0]) == str(last_traces(each)[0])
@@ -412,8 +412,8 @@ def test_blocks_with_open_sizes_are_acquired_once(block, answered):
 
 def test_the_program_with_open_sizes_is_the_same_as_without(monkeypatch):
     texts = []
-    for begin in (repeats.BlockReuse.begin, lambda *_: None):
-        monkeypatch.setattr(repeats.BlockReuse, "begin", begin)
+    for begin in (blocks.BlockReuse.begin, lambda *_: None):
+        monkeypatch.setattr(blocks.BlockReuse, "begin", begin)
         compiled = symbolic(Model(), [4, 5])
         texts.append((str(last_traces(compiled)[0]), guarded(compiled)))
     assert texts[0] == texts[1]

@@ -128,7 +128,7 @@ def _refuse_draws_apart(before: Sequence[BoundSymbol], results: Sequence[TensorP
 
 
 def _fresh_values(parts: Joint) -> set[str]:
-    """Return the names of values computed from cotangents that have memory of their own, which nobody else reads."""
+    """Return the names of values computed from cotangents that have memory of their own, which nothing else reads."""
     traits = Traits()
     return {
         p.name

@@ -358,7 +358,7 @@ class _Differentiator:
         takes: tuple[bool, ...],
         runs_whole: Callable[..., bool],
     ) -> Trace:
-        """Decide for each composite which form stays, drop what nobody reads, and put the joint program together."""
+        """Decide for each composite which form stays, drop what nothing reads, and put the joint program together."""
         backward = self.builder.bound_symbols
         output = (trace.output, tuple(gradients))
         kept = settle(self.items, backward, flat_proxies(output), self.renamed, runs_whole, self.traits)

@@ -15,7 +15,7 @@ class Replay:
     """How calls that draw random numbers are made again.
 
     Args:
-        generators: the generators that a call draws from, as the other two take them; ``None`` if nobody knows.
+        generators: the generators that a call draws from, as the other two take them; ``None`` if that is not known.
         states: records the reading of their states: ``generators -> states``.
         exchange: records the setting of them, ``(generators, states) -> the states before``; it has an effect.
     """

@@ -1,4 +1,4 @@
-"""Backward programs in stages, between which somebody sees, and may change, the gradients of results.
+"""Backward programs in stages, between which user code sees, and may change, the gradients of results.
 
 Where one result of a program is computed from another, as a loss from logits beside it, what comes to the gradient of
 the logits from the loss is known in the midst of the backward program. Cut there, it hands that over, and goes on from
@@ -26,7 +26,7 @@ class Stage:
     Args:
         program: from what was saved, what the stage before handed on and the cotangents that arrive with it, without
             those that are missing, to ``(sent, handed_on)``; the last one returns the gradients.
-        sent: for each cotangent that somebody sees next, whether something comes to it.
+        sent: for each cotangent that user code sees next, whether something comes to it.
         handed_on: to the next stage.
         zero: names of the cotangents so far that are missing.
     """
@@ -44,7 +44,7 @@ class Stages:
         split: whose backward program.
         arrivals: for each cotangent, the stage with which it arrives: for a result that others are computed from, a
             later one than theirs.
-        seen: the places of the cotangents that somebody sees. They arrive with all that comes to them.
+        seen: the places of the cotangents that user code sees. They arrive with all that comes to them.
     """
 
     def __init__(self, split: Split, arrivals: Sequence[int], seen: Sequence[int]) -> None:
@@ -112,7 +112,7 @@ class Stages:
         )
 
     def _apart(self, calls: Iterable[BoundSymbol], given: dict[str, Any]) -> Iterator[BoundSymbol]:
-        """Give the calls such that of each cotangent that somebody sees, what comes to it before is summed apart.
+        """Give the calls such that of each cotangent that user code sees, what comes to it before is summed apart.
 
         Args:
             calls: in order.

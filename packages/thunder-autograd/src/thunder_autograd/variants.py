@@ -215,7 +215,7 @@ def _aligned(program: Trace, joint: Joint, first: Joint) -> Trace:
 
 
 def _unread(output: Proxy, builder: Builder) -> Proxy:
-    """Return a cotangent that nobody reads."""
+    """Return a cotangent that nothing reads."""
     assert isinstance(output, TensorProxy)
     cotangent = output.like(requires_grad=False)
     cotangent.name = builder.names.fresh("d")

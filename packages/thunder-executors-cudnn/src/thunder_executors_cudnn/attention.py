@@ -186,7 +186,7 @@ def scaled_dot_product_attention(c: call_arguments.Attention) -> Rule:
 
 @called_with(call_arguments.Attention)
 def attention_alone(c: call_arguments.Attention) -> Any:
-    """The result, where nobody asks for a gradient."""
+    """The result, where no gradient is asked for."""
     runs = attention_with_dropout if c.dropout_p else attention
     return runs(c.query, c.key, c.value, c.attn_mask, c.is_causal, c.dropout_p, _scale(c), False)[0]
 

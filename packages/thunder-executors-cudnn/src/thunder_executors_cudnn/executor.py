@@ -21,7 +21,7 @@ class CudnnExecutor(OperatorExecutor):
 
     def __init__(self) -> None:
         super().__init__("cudnn", version=__version__, missing=missing, install=INSTALL, default=False, priority=20)
-        self.careful = WithoutDraws(self)  # so that programs draw PyTorch's numbers where the user names nobody
+        self.careful = WithoutDraws(self)  # so that programs draw PyTorch's numbers where the user names no executor
 
 
 class WithoutDraws(OperatorExecutor):

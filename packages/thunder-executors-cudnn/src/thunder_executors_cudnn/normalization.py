@@ -122,7 +122,7 @@ def layer_norm(n: LayerNorm) -> Rule:
 
 @called_with(LayerNorm)
 def layer_norm_alone(n: LayerNorm) -> Any:
-    """The norm, where nobody asks for a gradient."""
+    """The norm, where no gradient is asked for."""
     return norm(n.input, n.weight, n.bias, n.eps, True, False)[0]
 
 
@@ -144,7 +144,7 @@ def rms_norm(n: RMSNorm) -> Rule:
 
 @called_with(RMSNorm)
 def rms_norm_alone(n: RMSNorm) -> Any:
-    """The norm, where nobody asks for a gradient."""
+    """The norm, where no gradient is asked for."""
     return norm(n.input, n.weight, None, _eps(n), False, False)[0]
 
 

@@ -30,7 +30,7 @@ class InductorExecutor(FusionExecutor):
         wants: which regions it takes; all if not given.
         options: settings of Inductor, beside those of the mode.
         devices: kinds of devices whose tensors it takes, such as ``("cuda",)``; all if not given.
-        careful: who takes part where the user names nobody.
+        careful: who takes part where the user names no executor.
 
     Raises:
         ValueError: there is no such mode.
@@ -99,7 +99,7 @@ class InductorExecutor(FusionExecutor):
     def find(self, bound: BoundSymbol) -> Implementation | Declined:
         """Return that a region takes this call, or parts of it, or why not."""
         if self.devices is not None and not _on(self.devices, bound):
-            return Declined(f"where nobody names it, it takes tensors of {' and '.join(self.devices)} alone")
+            return Declined(f"where the user does not name it, it takes tensors of {' and '.join(self.devices)} alone")
         answer = eligible(bound, self.whole)
         if answer:
             return self._taken
@@ -133,7 +133,7 @@ class InductorExecutor(FusionExecutor):
 
 
 class ByDefault(InductorExecutor):
-    """Inductor where the user names nobody: on GPUs, as compiling C++ takes long, and without options of its own."""
+    """Inductor where the user names none: on GPUs, as compiling C++ takes long, and without options of its own."""
 
     options = ()
 

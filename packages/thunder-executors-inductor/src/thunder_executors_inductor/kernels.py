@@ -39,8 +39,8 @@ class Kernel:
 
     Args:
         program: the region; its symbolic sizes are the first inputs, tensors follow.
-        sizes: where each symbolic size is read among the region's inputs: the place of a tensor, and the dimension; or the
-            place of a number, and ``None``.
+        sizes: where each symbolic size is read among the region's inputs: the place of a tensor, and the
+            dimension; or the place of a number, and ``None``.
         tensors: the places of the tensors.
         settings: of Inductor.
     """

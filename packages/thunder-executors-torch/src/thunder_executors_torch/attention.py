@@ -204,7 +204,7 @@ def _fits(mask: TensorProxy, query: TensorProxy, key: TensorProxy) -> bool:
 def _choice_on_cuda(
     query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
 ) -> int:
-    """Ask PyTorch, which wants tensors: those of one batch, which nobody reads, share what memory they need."""
+    """Ask PyTorch, which wants tensors: those of one batch, which nothing reads, share what memory they need."""
     heads = query.shape[1]
 
     def probe(shape: tuple[Any, ...], like: TensorProxy) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """Which executors are asked by default where there is a GPU: a table, with the measurement that each row follows.
 
-An executor takes part if its package and its library are installed; others take part where somebody names them. So does
+An executor takes part if its package and its library are installed; others take part where they are named. So does
 cuDNN: PyTorch's own choice of kernels for attention is the same there, at less cost for each call.
 """
 

@@ -81,7 +81,7 @@ def cross_entropy(c: CrossEntropy) -> tuple[Any, Any]:
 
 @called_with(CrossEntropy)
 def cross_entropy_alone(c: CrossEntropy) -> Any:
-    """The loss, where nobody asks for a gradient."""
+    """The loss, where no gradient is asked for."""
     return cross_entropy_loss(c.input, c.target, c.ignore_index, c.reduction, c.label_smoothing)
 
 

@@ -1,4 +1,4 @@
-"""Executors made in passing: for a single operation, or for operators whose names nobody chose."""
+"""Executors made in passing: for a single operation, or for operators whose names were not chosen."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def claim(trace: Trace, executors: Sequence[Executor], refusals: list[Refusal] |
         refusals: a list to which the reasons of those who declined are added.
 
     Raises:
-        UnclaimedError: nobody runs a prim; the message says why each executor declined.
+        UnclaimedError: no executor runs a prim; the message says why each executor declined.
         ExecutorError: a checker or a transform of an executor failed.
 
     Example:
@@ -165,7 +165,7 @@ class _Claimer:
 
     def descend(self, bound: BoundSymbol) -> None:
         if bound.symbol.is_prim:
-            raise UnclaimedError(self.nobody(bound))
+            raise UnclaimedError(self.unclaimed(bound))
         calls, output = bound.decomposed(self.names)
         self.splice(bound, calls, output)
 
@@ -198,7 +198,7 @@ class _Claimer:
             for key, value in wanted.items():
                 self.unify(bound, value, got[key], made, renaming)
 
-    def nobody(self, bound: BoundSymbol) -> str:
+    def unclaimed(self, bound: BoundSymbol) -> str:
         place = f" at {bound.location}" if bound.location is not None else ""
         types = ", ".join([p.type_string for p in bound.inputs])
         lines = [f"no executor runs {bound.symbol.id}({types}){place}:"]

@@ -32,7 +32,7 @@ class Executor:
         priority: among those discovered, who is asked first; higher before lower.
         checks: whether what its implementations return is compared with what their meta functions promised.
         modules: where the public names of its functions are, for generated code.
-        careful: who takes part where the user names nobody, which takes less; this executor, if not given.
+        careful: who takes part where the user names no executor, which takes less; this executor, if not given.
     """
 
     options: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Executor:
         return self._missing() if self._missing is not None else None
 
     def unasked(self) -> Executor:
-        """Return who takes part where the user names nobody: this executor, or one of its kind that takes less."""
+        """Return who takes part where the user names no executor: this executor, or one of its kind that takes less."""
         return self.careful or self
 
     def configured(self, **options: Any) -> Executor:

@@ -1,4 +1,4 @@
-"""Freeing values as soon as nobody needs them."""
+"""Freeing values as soon as nothing needs them."""
 
 from __future__ import annotations
 

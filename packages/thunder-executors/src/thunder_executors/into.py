@@ -11,7 +11,7 @@ from thunder_ir.passes import has_effect, trace_pass
 
 @trace_pass
 def compute_into_inputs(trace: Trace, *, targets: Mapping[str, TensorProxy]) -> Trace:
-    """Let the calls that compute values for inputs write them there, where nobody reads the inputs any more.
+    """Let the calls that compute values for inputs write them there, where nothing reads the inputs any more.
 
     What a value is computed from step by step is put there, too, as long as the steps are read once. The caller, who
     copies values to inputs afterwards, then finds that there is nothing to copy. What is tagged ``BEFORE_WRITES`` may

@@ -39,7 +39,7 @@ class Library:
         return _version_of(self.module)
 
     def missing(self) -> str | None:
-        """Return why it cannot be used, or ``None``; a version that nobody tells is taken."""
+        """Return why it cannot be used, or ``None``; an unknown version is taken."""
         name = self.name or self.module
         if not self.installed():
             return f"{name} is not installed"

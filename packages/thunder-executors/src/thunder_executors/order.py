@@ -112,6 +112,6 @@ class _Flow:
         return order
 
     def grows(self, position: int, readers: dict[str, int]) -> bool:
-        """Whether a call makes more bytes than moving it keeps alive: those of inputs that nobody else reads."""
+        """Whether a call makes more bytes than moving it keeps alive: those of inputs that nothing else reads."""
         kept = sum([self.sizes[n] for n in self.reads[position] if readers[n] == 1 and n not in self.final])
         return self.grown[position] > kept

@@ -14,7 +14,7 @@ from thunder_ir import Symbol
 
 ENTRY_POINTS = "thunder.executors"
 ON_REQUEST = ".on_request"
-"""What follows the name of the group of entry points whose executors take part only where somebody names them."""
+"""What follows the name of the group of entry points whose executors take part only where they are named."""
 
 BY_DEVICE = ".by_device"
 """What follows it for functions that return the names of executors which are asked first by default on this machine."""
@@ -28,7 +28,7 @@ class Registry:
 
     Args:
         group: the group of entry points in which installed executors are found; ``""``: none are looked for. Those of
-            the group ``group + ".on_request"`` are loaded when somebody names them, so that a program which uses
+            the group ``group + ".on_request"`` are loaded when they are named, so that a program which uses
             none of them does not wait for their imports; but for those that a function of the group
             ``group + ".by_device"`` names, which take part by default, before all others, where they can run.
     """

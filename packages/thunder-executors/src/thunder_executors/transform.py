@@ -24,7 +24,7 @@ def transform_for_execution(trace: Trace, executors: Sequence[Executor | str] | 
         executors: who is asked, in order, before those that always take part; see :func:`resolve_executors`.
 
     Raises:
-        UnclaimedError: nobody runs an operation.
+        UnclaimedError: no executor runs an operation.
     """
     return execution_traces(trace, executors)[-1]
 

@@ -59,7 +59,7 @@ EXPLAINED = 8
 
 
 def watched_from_outside() -> bool:
-    """Whether each operation must be seen by somebody: a functorch transform, ``torch.jit.trace``, derivatives in
+    """Whether each operation must be seen by another: a functorch transform, ``torch.jit.trace``, derivatives in
     forward mode, or a mode that functions or operators are dispatched to.
 
     A program would hide its operations from them, so under them the callable runs as it is. The mode that

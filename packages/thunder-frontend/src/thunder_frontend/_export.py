@@ -31,7 +31,7 @@ def export(
     Raises:
         ValueError: there are both ``kwargs`` and symbolic sizes.
         AcquisitionError: ``fn`` cannot be acquired, or writes to tensors.
-        FXError: it returns what nobody could load without the classes around it.
+        FXError: it returns what cannot be loaded without the classes around it.
 
     Example:
         >>> import torch

@@ -55,7 +55,7 @@ class Fallback:
         self._splits.report.note(self._name, error)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a call in Python; what eager raises, this raises, and nobody is warned then."""
+        """Run a call in Python; what eager raises, this raises, and no warning is given then."""
         if self._mode == "warn":
             result = self._function(*args, **kwargs)
             self._splits.report.tell('All of it runs without being compiled; fallback="error" refuses it.')

@@ -50,7 +50,7 @@ class Report:
             self._found[found.where, found.why] = found
 
     def asked_for(self, name: str, why: str) -> None:
-        """Note what its author does not want compiled: nobody is warned of it."""
+        """Note what its author does not want compiled: no warning is given."""
         with self._lock:
             self._found[None, name] = SplitOff(name, None, why)
             self._told.add((None, name))
@@ -61,7 +61,7 @@ class Report:
             return list(self._found.values())
 
     def tell(self, way: str) -> None:
-        """Warn of what nobody was warned of."""
+        """Warn of what no warning was given of."""
         with self._lock:
             new = [found for key, found in self._found.items() if key not in self._told]
             self._told.update(self._found)

@@ -53,7 +53,7 @@ class Lost:
         return code in self._of_all or code in self._of_modules
 
     def add(self, code: types.CodeType, owner: torch.nn.Module | None, is_shared: bool) -> bool:
-        """Note a frame, unless it is known, or nobody's in particular.
+        """Note a frame, unless it is known, or of no function in particular.
 
         Args:
             code: of the frame.

@@ -127,7 +127,7 @@ def _with_regions(programs: Iterable[Trace]) -> Iterator[Trace]:
 
 
 def because_of_builtins(error: Exception) -> AcquisitionError | None:
-    """Return what to raise for an error of Thunder's own code where somebody replaced builtins that it relies on."""
+    """Return what to raise for an error of Thunder's own code where user code replaced builtins that it relies on."""
     replaced = sorted(set(replaced_builtins()) - _FOR_PEOPLE)
     if not replaced:
         return None

@@ -117,7 +117,7 @@ def exported_program(
 
 
 def _not_exportable(value: Any) -> str:
-    """Return what in a result nobody could load again, or ``""``."""
+    """Return what in a result cannot be loaded again, or ``""``."""
     if value is None or isinstance(value, (TensorProxy, NumberProxy, int, float, str)):
         return ""
     if type(value) in (tuple, list):

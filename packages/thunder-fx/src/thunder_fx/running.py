@@ -68,7 +68,7 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
 
 
 def computation_of(program: Program) -> Trace:
-    """Return the computation of a program, with inputs in the order of a call, without what nobody reads."""
+    """Return the computation of a program, with inputs in the order of a call, without what nothing reads."""
     inputs = tuple([i.proxy for i in (*ordered(program.inputs), *program.numbers)])
     return dead_code_elimination(program.computation.replace(inputs=inputs))
 

@@ -27,7 +27,7 @@ class Examples:
         """Return what stands for an input.
 
         Raises:
-            FXError: it is neither tensor nor number, or a number that nobody knows an example of.
+            FXError: it is neither tensor nor number, or a number no example of which is known.
         """
         if isinstance(value, torch.Tensor):
             return self._tensor(value, self.names.take(name))

@@ -82,7 +82,7 @@ def to_fx(
     for node, proxy, value in zip(placeholders, trace.inputs, inputs, strict=True):
         node._rename(proxy.name)
         node.target = node.name
-        node.meta.setdefault("val", value)  # which a size that nobody reads has not
+        node.meta.setdefault("val", value)  # which a size that nothing reads has not
     module.graph.eliminate_dead_code()
     module.recompile()
     return module
@@ -132,7 +132,7 @@ def _implementation(bound: BoundSymbol) -> Callable[..., Any]:
         return _sized
     implementation = bound.symbol.implementation
     if implementation is None:
-        raise FXError(f"nobody runs {bound.symbol.id}")
+        raise FXError(f"no executor runs {bound.symbol.id}")
     return implementation
 
 

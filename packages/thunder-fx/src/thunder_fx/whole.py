@@ -19,7 +19,7 @@ operators = torch.ops.higher_order
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """Runs one of two graphs. Of fake tensors, whose values nobody knows, both are computed.
+    """Runs one of two graphs. Of fake tensors, whose values are not known, both are computed.
 
     Args:
         if_true, if_false: the graphs.
@@ -123,7 +123,7 @@ def whole(
         args, kwargs: of its call.
 
     Returns:
-        ``None`` if nobody knows whether the operator has no effects besides its result.
+        ``None`` if it is not known whether the operator has no effects besides its result.
     """
     if operator in OWN:
         function, given = OWN[operator](*args, **kwargs)

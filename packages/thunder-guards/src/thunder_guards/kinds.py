@@ -120,7 +120,7 @@ def _is_value_class(cls: type) -> bool:
 
 
 def has_attributes(value: object) -> bool:
-    """Whether something that is compared by value has attributes, too, which somebody may set.
+    """Whether something that is compared by value has attributes, too, which user code may set.
 
     A path keeps in slots what it computed of what it is.
     """

@@ -89,7 +89,7 @@ class MutationLog:
         return appended
 
     def watch_buffer(self, buffer: object) -> None:
-        """Remember the contents of a buffer to which code that nobody watches may write from now on."""
+        """Remember the contents of a buffer to which code that is not watched may write from now on."""
         if id(buffer) not in self._buffers:
             self._buffers[id(buffer)] = buffer, copy_of(buffer)
 
@@ -103,7 +103,7 @@ class MutationLog:
                 self._keep(Write("buffer", buffer, None, before))
 
     def expect(self, kind: str, target: object, key: object, before: object) -> None:
-        """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
+        """Remember what is at a place that code that is not watched may write; see :meth:`settle`."""
         place = (id(target), kind, key)
         if place not in self._expected:
             self._expected[place] = Write(kind, target, key, _copy(target) if kind == "container" else before)
@@ -112,7 +112,7 @@ class MutationLog:
         """Note the places that were indeed written, of those where that was expected.
 
         Args:
-            is_over: whether the code that nobody watches has ended.
+            is_over: whether the code that is not watched has ended.
         """
         expected = list(self._expected.values())
         if is_over:

@@ -21,12 +21,12 @@ OF_ACQUISITION = frozenset({"thunder_frontend", "thunder_guards", "thunder_traci
 
 
 def package_of(module: object) -> str:
-    """Return the name of the package on top of a module, by its name; none if somebody has put something else there."""
+    """Return the name of the package on top of a module, by its name; none if user code put something else there."""
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def name_in(scope: Mapping[str, Any]) -> str:
-    """Return what a module is called, by its globals: somebody may have cleared them, or put there what is no name."""
+    """Return what a module is called, by its globals: user code may have cleared them, or put there what is no name."""
     name = scope.get("__name__")
     return name if isinstance(name, str) else ""
 

@@ -1,6 +1,6 @@
 """What is known of callables in C: one record for each that is listed, and one for all others.
 
-A record says what the callable runs that nobody interprets, and how it is run in a way of the interpreter's own.
+A record says what the callable runs without being interpreted, and how it is run in a way of the interpreter's own.
 """
 
 import functools
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Special)
 
 
 class Runs(Enum):
-    """What a callable in C runs by itself: code that nobody interprets."""
+    """What a callable in C runs by itself: code that is not interpreted."""
 
     ANYTHING = auto()  # whatever it gets, and what that holds
     SPECIAL_METHODS = auto()  # those of what it gets

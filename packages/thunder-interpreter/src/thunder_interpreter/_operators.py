@@ -114,7 +114,7 @@ def native_binary(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: 
 
 
 def native_comparison(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: object) -> Outcome:
-    """Push ``fn(a, b)``, or what somebody who watches makes of it."""
+    """Push ``fn(a, b)``, or what a watcher makes of it."""
     watcher = frame.machine.compare
     if watcher is not None:
         answer = watcher(fn, a, b)

@@ -24,13 +24,13 @@ class OpTags(Enum):
     ELEMENTWISE = auto()  # each element of the result depends on the elements at its place
     SHAPE_OP = auto()  # moves elements and computes nothing
     REDUCTION = auto()
-    MATMUL = auto()  # matmul, convolution, attention: what nobody wants to compute twice
+    MATMUL = auto()  # matmul, convolution, attention: what no one wants to compute twice
     CREATION = auto()  # a tensor out of no tensor
     RANDOM = auto()  # draws random numbers: never merged, reordered or computed twice
     CAST = auto()  # converts dtype or device
     VIEW = auto()  # the result may share memory with the first argument
     IN_PLACE = auto()  # writes to its first argument
-    DONT_DCE = auto()  # has an effect: stays even if nobody reads its outputs
+    DONT_DCE = auto()  # has an effect: stays even if nothing reads its outputs
     MAY_FAIL = auto()  # raises for some values of its arguments: an index out of range, a matrix without inverse
     DIVIDES = auto()  # raises if its second argument, a number, is zero
     BEFORE_WRITES = auto()  # may fail, and must do so before anything is written to what the caller has

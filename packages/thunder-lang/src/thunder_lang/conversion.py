@@ -81,7 +81,7 @@ def _length(a: TensorProxy) -> Any:
 
 @core.method("bool")
 def _truth(a: TensorProxy) -> bool:
-    """Fix the truth of a tensor of one element: it depends on values, which nobody knows while recording."""
+    """Fix the truth of a tensor of one element: it depends on values, which are not known while recording."""
     raise ShapeError(
         f"the truth of {a.type_string} depends on its values, which are not known while a program is recorded; "
         "use where, or keep the decision outside"

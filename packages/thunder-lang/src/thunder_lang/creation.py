@@ -60,7 +60,7 @@ def ones(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) 
 
 
 def empty(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) -> TensorProxy:
-    """Make a tensor whose elements nobody has written yet."""
+    """Make a tensor with uninitialised elements."""
     return as_tensor(prims.empty(spread(shape), dtype if dtype is not None else get_default_dtype(), device))
 
 
@@ -83,7 +83,7 @@ def ones_like(a: TensorProxy, dtype: DType | None = None, device: Device | None 
 
 
 def empty_like(a: TensorProxy, dtype: DType | None = None, device: Device | None = None) -> TensorProxy:
-    """Make a tensor like ``a`` whose elements nobody has written yet."""
+    """Make a tensor like ``a`` with uninitialised elements."""
     a = need_tensor("empty_like", a)
     made = prims.empty(a.shape, dtype if dtype is not None else a.dtype, device if device is not None else a.device)
     return as_tensor(made)

@@ -182,7 +182,7 @@ def _next_pair(terms: list[Term], output: Labels) -> tuple[int, int]:
 
 
 def _reduced(a: TensorProxy, labels: Labels, needed: set[str]) -> Term:
-    """Sum over the labels that nobody needs."""
+    """Sum over the labels that nothing needs."""
     spare = [i for i, label in enumerate(labels) if label not in needed]
     if not spare:
         return a, labels
@@ -191,7 +191,7 @@ def _reduced(a: TensorProxy, labels: Labels, needed: set[str]) -> Term:
 
 
 def _contracted(x: Term, y: Term, needed: set[str]) -> Term:
-    """The product of two terms, summed over the labels that they share and nobody needs."""
+    """The product of two terms, summed over the labels that they share and nothing needs."""
     (a, of_a), (b, of_b) = x, y
     batch = [label for label in of_a if label in of_b and label in needed]
     summed = [label for label in of_a if label in of_b and label not in needed]

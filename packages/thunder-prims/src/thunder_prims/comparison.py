@@ -1,4 +1,4 @@
-"""Prims that compare, and those that ask of what sort a number is. The results are ``bool8``."""
+"""Prims that compare, and those that classify numbers. The results are ``bool8``."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def stride_order_batching(size: Dimension, args: Any, dims: Any) -> tuple[Tensor
     return stride_order(batch_first(a, batch, size), (len(order), *order)), 0
 
 
-# What stands for a value that nobody knows yet: no arithmetic on it while recording raises for the value's sake.
+# What stands for a value that is not known yet: no arithmetic on it while recording raises for the value's sake.
 _STAND_INS = {bool: True, int: 3, float: math.nan, complex: complex(math.nan, math.nan)}  # 3: as a size, not special
 
 

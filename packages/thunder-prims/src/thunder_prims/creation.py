@@ -55,7 +55,7 @@ def zeros_like(a: TensorProxy) -> TensorProxy:
 
 @prim(CREATION, CONSTANT)
 def empty(shape: tuple[Dimension, ...], dtype: DType, device: Device) -> TensorProxy:
-    """Make a tensor whose elements nobody has written yet."""
+    """Make a tensor with uninitialised elements."""
     return created("empty", shape, dtype, device)
 
 

@@ -18,7 +18,7 @@ Map = Callable[[TensorProxy], Any]
 
 @dataclass(frozen=True, slots=True)
 class NoFormula:
-    """Stands in place of a map for an operand with a derivative that nobody can write down.
+    """Stands in place of a map for an operand with a derivative that cannot be written down.
 
     Args:
         operation: for the message.
@@ -101,7 +101,9 @@ def _pulled_back(f: Map | NoFormula | None, a: TensorProxy, dy: TensorProxy) -> 
     if isinstance(f, NoFormula):
         if a.requires_grad:
             raise f.refused()
-        return full(a.shape, math.nan, a.dtype, a.device)  # dropped where nobody wants it, and loud where somebody does
+        return full(
+            a.shape, math.nan, a.dtype, a.device
+        )  # dropped where nothing wants it, and loud where user code does
     if f is None:
         return ZERO
     return f(dy.conj()).conj() if dy.dtype.is_complex else f(dy)

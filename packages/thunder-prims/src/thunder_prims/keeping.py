@@ -1,4 +1,4 @@
-"""The pass :func:`thunder_prims.tidy` for programs of whose results somebody else knows where they lie in memory."""
+"""The pass :func:`thunder_prims.tidy` for programs of whose results other code knows where they lie in memory."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ class _Node:
             program: Callable[[list[Any]], Any] = run
             for cotangent in cotangents:
                 if cotangent is None:
-                    if all([c is None for c in cotangents]):  # nothing is read of what somebody may have written to
+                    if all([c is None for c in cotangents]):  # nothing is read of what user code may have written to
                         release(context)
                         return (None,) * len(self.wanted)
                     program, cotangents, reads = self.with_some(context, cotangents)
@@ -319,7 +319,7 @@ class _Node:
         return context._input_metadata
 
     def release(self, context: Any) -> None:
-        """Let go of what was saved, and of inputs that were computed and that nobody else may need, as PyTorch does.
+        """Let go of what was saved, and of inputs that were computed and that nothing else may need, as PyTorch does.
 
         Where the graph is kept nothing happens: what was saved can still be read then, and only PyTorch knows.
         """
@@ -359,7 +359,7 @@ class _Node:
         return _Variant(self.compiled_backward(program, self.split), reads)
 
     def saved_apart(self, context: Any, reads: Container[int], error: RuntimeError) -> list[Tensor | None]:
-        """Return the saved tensors that are read where PyTorch has an error for all of them: somebody wrote to one.
+        """Return the saved tensors that are read where PyTorch has an error for all of them: user code wrote to one.
 
         Raises:
             RuntimeError: one of those that are read was written to, or the error is another one.

@@ -63,7 +63,7 @@ def ones(*size: Any, **kwargs: Any) -> Any:
 
 @torchsymbol(torch.empty, tags=CREATES)
 def empty(*size: Any, **kwargs: Any) -> Any:
-    """A tensor whose elements nobody has written yet."""
+    """A tensor with uninitialised elements."""
     dtype, device = place_of(kwargs)
     if not _strided(kwargs):
         return NotImplemented
@@ -103,7 +103,7 @@ def ones_like(a: TensorProxy, **kwargs: Any) -> Any:
 
 @torchsymbol(torch.empty_like, tags=CREATES)
 def empty_like(a: TensorProxy, **kwargs: Any) -> Any:
-    """A tensor like ``a`` whose elements nobody has written yet."""
+    """A tensor like ``a`` with uninitialised elements."""
     return lang.empty_like(a, *place_of(kwargs, a)) if _strided(kwargs) else NotImplemented
 
 
@@ -133,7 +133,7 @@ def new_full(a: TensorProxy, size: Any, fill_value: Any, **kwargs: Any) -> Any:
 
 @torchsymbol(Tensor.new_empty, tags=CREATES)
 def new_empty(a: TensorProxy, *size: Any, **kwargs: Any) -> Any:
-    """A tensor of the dtype and on the device of ``a`` whose elements nobody has written yet."""
+    """A tensor of the dtype and on the device of ``a`` with uninitialised elements."""
     dtype, device = place_of(kwargs, a)
     return lang.empty(sizes_of(size, kwargs.get("size")), dtype=dtype, device=device)
 

@@ -10,7 +10,7 @@ class DataDependentShapeError(ThunderError, RuntimeError):
 
 
 class UnknownMetadataError(ThunderError, NotImplementedError):
-    """Nobody can tell the shape and dtype of an operation's result without running it."""
+    """Nothing tells the shape and dtype of an operation's result without running it."""
 
 
 class UnsupportedMutationError(ThunderError, RuntimeError):

@@ -2,7 +2,7 @@
 
 The node of the program in the graph returns all of them; nodes above it, one for each step from results to what is
 computed of them, give the graph the ways that eager's has. They pass on what comes to them, and the program's node runs
-the backward program as a whole. Only where somebody looks at the gradient of such a result, as with a hook or
+the backward program as a whole. Only where user code looks at the gradient of such a result, as with a hook or
 ``torch.autograd.grad``, does it run in stages, one for each of these nodes.
 """
 
@@ -29,10 +29,10 @@ _task = torch._C._current_graph_task_id
 
 @dataclass(slots=True, eq=False)
 class Pass:
-    """One pass of autograd's engine over a program whose results somebody looks at.
+    """One pass of autograd's engine over a program whose results user code looks at.
 
     Args:
-        asked: the places of results whose gradients somebody looks at.
+        asked: the places of results whose gradients user code looks at.
         cotangents: those that arrived, by the place of the result.
         missing: for each stage of the backward program that ran, which of the cotangents for it there were not.
         stage: what ran last.
@@ -144,7 +144,7 @@ class Linked:
         return function
 
     def _begun(self, program: Any, level: int, for_some: bool) -> Pass | None:
-        """Begin a pass in stages, if somebody looks at the gradient of a result below a level.
+        """Begin a pass in stages, if user code looks at the gradient of a result below a level.
 
         Args:
             program: its node.

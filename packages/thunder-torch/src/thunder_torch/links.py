@@ -39,7 +39,7 @@ class Links:
         levels: for each result how many steps it is from results that are computed from no other.
         sources: for each level the places of the results that others are computed from, one level up or more.
         views: the places of results that may view memory which others do, too. Autograd is to know that they do, so
-            that it notices when somebody writes to one of them.
+            that it notices when user code writes to one of them.
         made: how results at some places are made of others.
     """
 

@@ -254,7 +254,7 @@ def _run(
 
 
 def _settle_numbers(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Fix symbolic floats as far as they decide what sort of thing a call returns: that is told for all of them."""
+    """Fix symbolic floats as far as they decide what kind of value a call returns: that is told for all of them."""
     if find_builder() is None:
         return
     for number in {id(n): n for n in flat_proxies((args, kwargs)) if isinstance(n, NumberProxy)}.values():

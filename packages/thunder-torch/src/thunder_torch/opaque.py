@@ -122,7 +122,7 @@ def failing(function: Any) -> frozenset[OpTags]:
 
 
 class OpaqueSymbol(TorchSymbol):
-    """A callable that stays as it is: nobody knows what it does but PyTorch."""
+    """A callable that stays as it is: only PyTorch knows what it does."""
 
 
 class _Opaque(dict[Any, Symbol]):

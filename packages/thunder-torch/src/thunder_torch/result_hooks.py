@@ -31,7 +31,7 @@ class Hooks(OrderedDict[int, Any]):
 def skip_nothing(function: type[torch.autograd.Function]) -> None:
     """Let hooks on results of a function be called with gradients only.
 
-    Nothing happens where nobody registers a hook: PyTorch then asks the node of a result to know of its hooks.
+    Nothing happens where no hook is registered: PyTorch then asks the node of a result to know of its hooks.
 
     Args:
         function: whose nodes.

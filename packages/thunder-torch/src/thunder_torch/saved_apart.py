@@ -1,7 +1,7 @@
-"""What a call saved, tensor by tensor: somebody may have written to some of it that a derivative does not read.
+"""What a call saved, tensor by tensor: user code may have written to some of it that a derivative does not read.
 
 PyTorch hands out what a node saved as a whole, and refuses where any of it was written to since. Eager's operations
-have a node each, and those of results that nobody uses do not run.
+have a node each, and those of results that nothing uses do not run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SavedApart:
         versions: how often each was written to when it was saved.
 
     Raises:
-        RuntimeError: it is freed, or passes through hooks of somebody else's.
+        RuntimeError: it is freed, or passes through hooks of another's.
     """
 
     def __init__(self, context: Any, versions: Sequence[int | None]) -> None:
@@ -51,7 +51,7 @@ def check_unchanged(what: str, tensor: Tensor, version: int | None) -> None:
     Args:
         what: it is, for the error.
         tensor: what a derivative reads.
-        version: how often it was written to before; ``None`` where nobody counts.
+        version: how often it was written to before; ``None`` where that is not counted.
 
     Raises:
         RuntimeError: it was written to since.
@@ -64,7 +64,7 @@ def check_unchanged(what: str, tensor: Tensor, version: int | None) -> None:
 
 
 def versions_of(tensors: Sequence[Tensor]) -> list[int | None]:
-    """Return how often each tensor was written to; ``None`` for those of inference mode, for which nobody counts."""
+    """Return how often each tensor was written to; ``None`` for those of inference mode, where that is not counted."""
     try:
         return list(map(_VERSION, tensors))
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Backward programs that run in stages, where somebody looks at the gradients of results on the way."""
+"""Backward programs that run in stages, where user code looks at the gradients of results on the way."""
 
 from __future__ import annotations
 

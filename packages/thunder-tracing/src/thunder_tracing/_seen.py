@@ -27,7 +27,7 @@ class Told:
 
 
 class Setting:
-    """A setting of custom functions that C code reads to apply one, which nobody is told of: refused while traced."""
+    """A setting of custom functions that C code reads to apply one, which is not reported: refused while traced."""
 
     def __init__(self, value: object, told: contextvars.ContextVar[Told | None]) -> None:
         self._value = value
@@ -67,8 +67,8 @@ class Seen:
         """Call other functions in this context.
 
         Args:
-            apply: in the place of ``torch.autograd.Function.apply``; takes the class first. Where somebody took that of
-                his class before, it is called, too, or the call is refused.
+            apply: in the place of ``torch.autograd.Function.apply``; takes the class first. Where user code took that
+                of its class before, it is called, too, or the call is refused.
             backward: in the place of ``torch.autograd.backward``.
         """
         told = Told(apply, backward)

@@ -315,7 +315,7 @@ class Outcome:
         """Refuse to write to what keeps its gradient where what the program computes of it does not lead to it.
 
         Raises:
-            AcquisitionError: it does, as somebody called ``retain_grad()``.
+            AcquisitionError: it does, as user code called ``retain_grad()``.
         """
         given = traced.given
         if given is None or given.is_leaf or not self.calls.ask(traced, "retains_grad", given.retains_grad):

@@ -24,7 +24,7 @@ from thunder_tracing.bailouts import TAGS, Check
 from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_tracing.derivatives.batch_levels import Batches
 from thunder_tracing.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
-from thunder_tracing.derivatives.external_hooks import nobody_changes_what_is_saved
+from thunder_tracing.derivatives.external_hooks import refuse_hooks_on_saved
 from thunder_tracing.derivatives.inner_backward import inner_backward
 from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
 from thunder_tracing.external_state import ExternalState
@@ -34,7 +34,7 @@ from thunder_tracing.tensors.fake_tensors import FakeTensors
 from thunder_tracing.tensors.histories import base_of, is_stale
 from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
 from thunder_tracing.tensors.layouts import Layouts
-from thunder_tracing.tensors.leaves import Leaves, leaf_for_nobody
+from thunder_tracing.tensors.leaves import Leaves, unseen_leaf
 from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.overwrites import record_overwritten
 from thunder_tracing.tensors.shadows import Shadows
@@ -197,7 +197,7 @@ class Tracer(WriteCalls):
     def unconnected(self, value: TensorProxy) -> TensorProxy:
         """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
         if self._unseen is None:
-            self._unseen = leaf_for_nobody(self.builder)
+            self._unseen = unseen_leaf(self.builder)
             self.inputs.append(self._unseen)
         return record_overwritten(self.builder, self._unseen.proxy, value, True)
 
@@ -238,7 +238,7 @@ class Tracer(WriteCalls):
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""
-        nobody_changes_what_is_saved(self)
+        refuse_hooks_on_saved(self)
         return autograd_grad(self, outputs, inputs, *args, **kwargs)
 
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -255,7 +255,7 @@ class Tracer(WriteCalls):
         if self.levels.stack:
             raise AcquisitionError("backward() inside of a function that torch.func transforms is not supported")
         self.changes += 1
-        nobody_changes_what_is_saved(self)
+        refuse_hooks_on_saved(self)
         inner_backward(self, *args, **kwargs)
 
     def from_outside(self) -> list[TracedTensor]:
@@ -300,7 +300,7 @@ class Tracer(WriteCalls):
 
 
 def _raises_for_some(bound: BoundSymbol) -> bool:
-    """Whether a call raises for some values, so that it is made even if nobody reads what it returns."""
+    """Whether a call raises for some values, so that it is made even if nothing reads what it returns."""
     if isinstance(bound.output, NumberProxy):
         of_the_run = bound.has_tag(OpTags.DIVIDES) and is_unknown(bound.args[1])
     else:

@@ -51,7 +51,7 @@ def change(layer: torch.nn.Module, mixin: type) -> None:
 
 
 def linear_layers(model: torch.nn.Module, where: Where) -> Iterator[torch.nn.Linear]:
-    """Yield the linear layers of a model that are meant; a class of somebody's own that computes otherwise is none.
+    """Yield the linear layers of a model that are meant; a class of the user's own that computes otherwise is none.
 
     Args:
         model: as it is or compiled.

@@ -78,7 +78,7 @@ def _reset(transform: MaterializationTransform, model: torch.nn.Module) -> None:
 def _taking_memory(model: torch.nn.Module, device: torch.device) -> list[tuple[str, Place]]:
     """Put what is on the meta device on another one, without a value; return where that was, by its names.
 
-    Floating-point tensors are filled with NaN and integers with one number, so that what nobody sets is found.
+    Floating-point tensors are filled with NaN and integers with one number, so that what is not set is found.
     """
     made: dict[int, torch.Tensor] = {}
     given = []
@@ -113,7 +113,7 @@ def _tensor(place: Place) -> torch.Tensor:
 
 
 UNSET = 97
-"""What integers are filled with that nobody has set yet."""
+"""What integers are filled with that are not set yet."""
 
 
 def _unset(tensor: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ ROUNDS = 60
 
 @dataclass(frozen=True)
 class Published:
-    """A step that somebody measured.
+    """A step that was measured.
 
     Args:
         name: of model, layout and source.

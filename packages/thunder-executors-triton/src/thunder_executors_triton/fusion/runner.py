@@ -258,6 +258,6 @@ def _dense(buffer: Buffer, sizes: dict[str, int]) -> Memory:
 def _arguments(
     kernel: Kernel, lies: dict[str, tuple[Any, Any]], sizes: dict[str, int], points: int, wide: bool
 ) -> list[Any]:
-    """Return what a kernel takes; numbers of the call, whose strides nobody knows, have none."""
+    """Return what a kernel takes; numbers of the call, whose strides are not known, have none."""
     taken = [a for name in kernel.buffers for a in (name, *lies.get(name, ((), ()))[1])]
     return [*taken, *[sizes[name] for name in kernel.sizes], points, wide]

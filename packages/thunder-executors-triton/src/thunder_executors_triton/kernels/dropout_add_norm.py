@@ -104,7 +104,7 @@ def dropout_add_norm_backward(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
     """Return the gradients of ``x``, ``residual``, ``weight`` and ``bias``.
 
-    ``dtotal`` is the gradient of the sum before the norm, if somebody used it.
+    ``dtotal`` is the gradient of the sum before the norm, if it was used.
     """
     if centred:
         d, dweight, dbias = layer_norm_backward(dy, total, weight.shape, mean, rstd, weight, bias)

@@ -1,4 +1,4 @@
-"""What calls that ask for the state of somebody else answered: guarded by asking again."""
+"""What calls that ask for the state of others answered: guarded by asking again."""
 
 from __future__ import annotations
 

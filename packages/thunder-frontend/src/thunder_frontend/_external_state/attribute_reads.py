@@ -52,7 +52,7 @@ class AttributeReads:
             self.class_of_module(obj)
         if type(obj) is types.ModuleType or isinstance(obj, types.ModuleType) and is_of_library(name_in(vars(obj))):
             if name not in obj.__dict__:
-                of_class = type(obj) is types.ModuleType and hasattr(types.ModuleType, name)  # which nobody can change
+                of_class = type(obj) is types.ModuleType and hasattr(types.ModuleType, name)  # which cannot be changed
                 return value if of_class else self._external.read(source, "attribute", name, value)
             return self._external.read(source, "attribute", name, value, (obj.__dict__, name))
         self._classes.finds_attributes(type(obj))
@@ -148,7 +148,7 @@ class AttributeReads:
             self._external.part(module, name or "module", "type")
 
     def found_on_tensor(self, tensor: TracedTensor, name: str, value: object) -> Any:
-        """Guard an attribute that somebody gave to a tensor."""
+        """Guard an attribute that user code gave to a tensor."""
         source = tensor.source
         if source is None or self._external.mutations.written_at(tensor, "attribute", name) or name in tensor.OWN:
             return value
@@ -169,7 +169,7 @@ class AttributeReads:
         return raw.__get__(tensor, cls) if hasattr(type(raw), "__get__") else raw
 
     def missing_on_tensor(self, tensor: TracedTensor, name: str) -> None:
-        """Guard that nobody gave an attribute of that name to a tensor."""
+        """Guard that a tensor was given no attribute of that name."""
         source = tensor.source
         self._classes.lookup(class_of(tensor), name)
         if source is not None and not self._external.mutations.written_at(tensor, "attribute", name):

@@ -70,7 +70,7 @@ def is_ours(made: object) -> bool:
 
 
 def is_mutable(cls: type) -> bool:
-    """Whether attributes of a class may be set or deleted by somebody."""
+    """Whether attributes of a class may be set or deleted by other code."""
     return not cls.__flags__ & IMMUTABLE_TYPE and not is_ours(cls)
 
 

@@ -71,7 +71,7 @@ class ClassReads:
         self._in_turn(cls.__mro__[1:], "__init_subclass__")
 
     def is_outside(self, cls: type) -> bool:
-        """Whether somebody else may edit a class."""
+        """Whether other code may edit a class."""
         return is_mutable(cls) and cls not in self._own
 
     def lookup(self, cls: type, name: str) -> Any:

@@ -90,7 +90,7 @@ class Known(ABC):
             self.log.append(("touch", value))
 
     def let_go(self) -> None:
-        """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""
+        """Keep no object alive any more: what nothing else needs dies now, and not when the collector comes by."""
         self.log.clear()
         self.guards.clear()
         self.weakly_held.let_go()

@@ -77,7 +77,7 @@ class LibrarySettings:
                 self._errors()
 
     def reached(self, value: object) -> None:
-        """Guard what code that nobody watches may depend on, if it gets at NumPy, or at something of NumPy's."""
+        """Guard what code that is not watched may depend on, if it gets at NumPy, or at something of NumPy's."""
         if "numpy" in sys.modules and (value is sys.modules["numpy"] or _is_of_numpy(value)):
             self._errors()
 

@@ -17,7 +17,7 @@ class Answer(Enum):
     UNKNOWN = auto()
     PURE = auto()  # nothing
     SETTLED = auto()  # what every program guards, or what programs do not depend on
-    ASKED_AGAIN = auto()  # what somebody else may change: it is asked again before each call of the program
+    ASKED_AGAIN = auto()  # what other code may change: it is asked again before each call of the program
     OF_PROCESS = auto()  # what a process as a whole is set to: a sharp edge, which is not guarded
     VARIES = auto()  # it is another one on each call
     REFUSED = auto()  # what no guard could tell before a call, or what the compiler itself has a part in

@@ -1,7 +1,7 @@
 """Callables in C that code in C may call: all that these are made of, and what they may ask for.
 
 The factory of a ``defaultdict``, a special method of a class, or what turns objects into JSON may be a
-``functools.partial`` of ``getattr``, or a method of a dict. Nobody sees what it reads when it is called.
+``functools.partial`` of ``getattr``, or a method of a dict. What it reads is not seen when it is called.
 """
 
 from __future__ import annotations

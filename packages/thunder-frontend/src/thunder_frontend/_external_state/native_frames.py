@@ -1,4 +1,4 @@
-"""Python functions that code in C runs, which nobody interprets: all that they name is guarded.
+"""Python functions that code in C runs, which are not interpreted: all that they name is guarded.
 
 What such a function does is not seen, but what it can get at is told by its code: the globals, the variables of
 closures and the attributes that it names. Each of these that leads to something is guarded before the function runs,

@@ -1,7 +1,7 @@
 """Objects of the standard library whose state only code in C knows, such as locks, queues, hashes and connections.
 
 What their methods answer is asked again before each call, where asking is cheap and changes nothing; other methods are
-refused, for their effects would not be repeated. Locks that the program takes and gives back it takes for nobody: it
+refused, for their effects would not be repeated. Locks that the program takes and gives back it takes from no one: it
 runs nothing of the user's in between.
 """
 
@@ -65,7 +65,7 @@ class NativeState:
             refuse(name)
 
     def _tried(self, lock: Any, name: str) -> None:
-        """Guard whether somebody has a lock that the program tries to get without waiting for ever."""
+        """Guard whether user code has a lock that the program tries to get without waiting for ever."""
         if not hasattr(lock, "locked") or hasattr(lock, "_is_owned"):  # one that its owner gets again
             refuse(name)
         self.answered(lock, "locked", (), lock.locked())

@@ -142,7 +142,7 @@ class OpaqueCalls:
     def _asks_outside(
         self, fn: Callable[..., Any], name: str, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """Guard what a call asks for that somebody else may change."""
+        """Guard what a call asks for that other code may change."""
         external, answer = self._external, answer_of(fn, owner, args)
         if answer is Answer.REFUSED or reads_stream(name, owner) and external.source_of(owner) is not None:
             refuse(name)

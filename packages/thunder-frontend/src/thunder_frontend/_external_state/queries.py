@@ -1,4 +1,4 @@
-"""Calls that ask for what somebody else may change: which are asked again before each call, and which are refused.
+"""Calls that ask for what other code may change: which are asked again before each call, and which are refused.
 
 A program that asks where it is, or how large a file is, is compiled for the answer; the question becomes a guard. What
 has an effect, or an answer that is another one each time, has no place in a program.

@@ -1,4 +1,4 @@
-"""What a program gets at through weak references: it may die as soon as nobody else needs it, and so is not kept alive.
+"""What a program gets at through weak references: it may die as soon as nothing else needs it, so it is not kept.
 
 Guards keep what they compare alive, lest another object comes in its place. An object that a weak reference led to, and
 that is guarded in some other way as well, is not to live on for that: the program is acquired again, with weak guards.

@@ -1,7 +1,7 @@
 """What functions of PyTorch, written in Python, call by name: ``F.layer_norm`` the ``layer_norm`` of ``torch``.
 
-Such a function is called as it is, and recorded as a whole. That stands for what it does as long as nobody replaces
-what it calls, which is guarded; where somebody did, the function is interpreted like any other.
+Such a function is called as it is, and recorded as a whole. That stands for what it does as long as user code does
+not replace what it calls, which is guarded; where it did, the function is interpreted like any other.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Found:
 
 
 class Beneath:
-    """Tells which functions of PyTorch call something that somebody replaced, while one program is acquired.
+    """Tells which functions of PyTorch call something that user code replaced, while one program is acquired.
 
     Args:
         version: returns another number than before if the program may have written anything since.
@@ -110,7 +110,7 @@ class Beneath:
 
 
 def is_replaced(function: object) -> bool:
-    """Whether somebody put something else where a function or method of PyTorch's, written in C, is found.
+    """Whether user code put something else where a function or method of PyTorch's, written in C, is found.
 
     Called with tensors that override functions, it hands over what is found there, and not itself.
     """

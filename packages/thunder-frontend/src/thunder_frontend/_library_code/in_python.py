@@ -1,4 +1,4 @@
-"""What is interpreted in place of functions in C, which call what they are given where nobody sees it."""
+"""What is interpreted in place of functions in C, which call what they are given unseen."""
 
 from __future__ import annotations
 

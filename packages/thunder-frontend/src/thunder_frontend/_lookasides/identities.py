@@ -1,4 +1,4 @@
-"""``id()``: a number that the user's code may look up where somebody wrote it down, so that the object is guarded.
+"""``id()``: a number that user code may look up where it wrote it down, so that the object is guarded.
 
 Python's own modules and PyTorch's take it to tell the objects of one call apart, which are so on each call.
 """

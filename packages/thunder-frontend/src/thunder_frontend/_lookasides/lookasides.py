@@ -161,9 +161,9 @@ def _of_capture(acquisition: Acquiring) -> dict[Any, Any]:
 
 
 def _of_overrides(acquisition: Acquiring) -> dict[Any, Any]:
-    """Whether operations are somebody else's: code of PyTorch's that is interpreted is to go its way on plain tensors.
+    """Whether operations are another's: code of PyTorch's that is interpreted is to go its way on plain tensors.
 
-    It is interpreted where somebody replaced what it calls.
+    It is interpreted where user code replaced what it calls.
     """
 
     def answer(original: Callable[..., Any]) -> Any:
@@ -256,7 +256,7 @@ def _cannot_be_held(acquisition: Acquiring, function: Any) -> Any:
 def _handed_on(acquisition: Acquiring, function: Any) -> Any:
     """Return what a call of PyTorch's own function does where what is handed on to tensors is not that call.
 
-    Somebody replaced it, and it is found no more, as somebody else kept it; or PyTorch hands on only a part.
+    User code replaced it, and it is found no more, as other code kept it; or PyTorch hands on only a part.
     """
     loses = function is L1_LOSS and function not in acquisition.settings.interprets  # PyTorch hands on no weights
     return _with_all_arguments(acquisition, function) if loses or is_replaced(function) else None

@@ -15,7 +15,7 @@ from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 
 MANUAL_SEED = torch.random.manual_seed
-"""What ``torch.manual_seed`` is, until somebody imports ``torch._dynamo``, which puts a wrapper of it in its place."""
+"""What ``torch.manual_seed`` is, until user code imports ``torch._dynamo``, which puts a wrapper of it in its place."""
 
 TAGS = (OpTags.RANDOM, OpTags.DONT_DCE, OpTags.DONT_FUSE)
 

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 
 class Row(list[Any]):
-    """A list that nobody changes. Tuples cannot be referred to weakly."""
+    """A list that is never changed. Tuples cannot be referred to weakly."""
 
 
 _ROWS: WeakValueDictionary[tuple[Any, ...], Row] = WeakValueDictionary()

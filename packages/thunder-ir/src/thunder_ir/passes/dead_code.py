@@ -1,4 +1,4 @@
-"""Dropping what nobody reads, and keeping what may fail."""
+"""Dropping what nothing reads, and keeping what may fail."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dead_code_elimination(trace: Trace) -> Trace:
 def keep_failures(trace: Trace, fails: Callable[[BoundSymbol], bool] = may_fail) -> Trace:
     """Say of every call whose outputs are never read, and which raises for some values, that it stays.
 
-    What nobody reads is looked at alone, so that the pass costs next to nothing for programs without.
+    What nothing reads is looked at alone, so that the pass costs next to nothing for programs without.
 
     Args:
         trace: the program.

@@ -96,7 +96,7 @@ def with_old_names(trace: Trace, replaced: dict[str, Any], defined: set[str]) ->
     Args:
         trace: with the new values.
         replaced: for the names of old values, what took their place.
-        defined: the names of new values, which nobody else refers to.
+        defined: the names of new values, which nothing else refers to.
     """
     names = renaming(replaced, defined)
     return follow_numbers(follow_numbers(renamed(trace, names), replaced), names)

@@ -7,12 +7,12 @@ from thunder_ir.unknown import is_unknown
 
 
 def has_effect(bound: BoundSymbol) -> bool:
-    """Whether the call does more than define its outputs, so that it stays even if nobody reads them."""
+    """Whether the call does more than define its outputs, so that it stays even if nothing reads them."""
     return not EFFECTS.isdisjoint(bound.symbol.tags) or not EFFECTS.isdisjoint(bound.tags)
 
 
 def stays(bound: BoundSymbol) -> bool:
-    """Whether the call is made even if nobody reads its outputs: for its effect, or for the numbers that it draws.
+    """Whether the call is made even if nothing reads its outputs: for its effect, or for the numbers that it draws.
 
     What is drawn later would be other numbers without it.
     """

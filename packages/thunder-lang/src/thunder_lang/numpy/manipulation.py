@@ -63,7 +63,7 @@ def ones(shape: Any, dtype: Any = None) -> TensorProxy:
 
 
 def empty(shape: Any, dtype: Any = None) -> TensorProxy:
-    """Make an array whose elements nobody has written yet."""
+    """Make an array with uninitialised elements."""
     return lang.empty(*_shape(shape), dtype=_or(dtype, dtypes.float64))
 
 
@@ -83,7 +83,7 @@ def ones_like(x: TensorProxy, dtype: Any = None) -> TensorProxy:
 
 
 def empty_like(x: TensorProxy, dtype: Any = None) -> TensorProxy:
-    """Make an array like ``x`` whose elements nobody has written yet."""
+    """Make an array like ``x`` with uninitialised elements."""
     return lang.empty_like(x, _or(dtype, x.dtype))
 
 

@@ -17,7 +17,7 @@ T = torch.Tensor
 
 
 def viewed_by_several(results: Iterable[object], known: Iterable[TracedTensor]) -> list[TracedTensor]:
-    """Return the tensors that several results are views of, and which nobody knows otherwise.
+    """Return the tensors that several results are views of, and which nothing knows otherwise.
 
     Args:
         results: of a function, as its ``forward`` returned them.
@@ -88,7 +88,7 @@ def share(
     for view, following in itertools.pairwise(views):
         step = new(following.parent._proxy)
         share_storage(step, replace(view, parent=parent, tracked=False))
-        step._seen = -1  # computed again if somebody asks for it: what forward drew, nobody else has
+        step._seen = -1  # computed again if user code asks for it: nothing else has what forward drew
         parent = step
     fixed = None if apart or constant else f"Output {place} of {name} is a view"
     share_storage(made, replace(views[-1], parent=parent, tracked=False, apart=apart, fixed=fixed))

@@ -12,7 +12,7 @@ from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 
 def hooks_of(calls: Calls, tensor: TracedTensor, name: str = "_backward_hooks") -> list[Any]:
-    """Guard and return the hooks that somebody registered on the gradient of an external tensor.
+    """Guard and return the hooks that user code registered on the gradient of an external tensor.
 
     Args:
         calls: the acquisition.
@@ -48,7 +48,7 @@ def with_hooks(calls: Calls, tensor: TracedTensor, gradient: object, create_grap
     return gradient
 
 
-def nobody_changes_what_is_saved(calls: Calls) -> None:
+def refuse_hooks_on_saved(calls: Calls) -> None:
     """Guard that there are no hooks around the call which say what derivatives get of what was saved for them.
 
     Raises:
@@ -60,4 +60,4 @@ def nobody_changes_what_is_saved(calls: Calls) -> None:
     calls.external.result_of(hooks, (True,), None)
 
 
-__all__ = ["hooks_of", "nobody_changes_what_is_saved", "with_hooks"]
+__all__ = ["hooks_of", "refuse_hooks_on_saved", "with_hooks"]

@@ -76,7 +76,7 @@ def autograd_grad(
     Raises:
         RuntimeError: as PyTorch's, if one of the tensors does not require grad.
     """
-    calls.external.contents(inputs)  # a list may hold some that nobody has read yet
+    calls.external.contents(inputs)  # a list may hold some that are not read yet
     with torch._C.DisableTorchFunction():
         outputs, inputs = listed(outputs), listed(inputs)  # which are looked at twice, and may be generators
         results, wanted = [[calls.value(t) for t in tensors] for tensors in (outputs, inputs)]

@@ -52,10 +52,10 @@ class WithoutGraph(torch.autograd.Function):
 
 @dataclass(frozen=True, slots=True)
 class NoGraph:
-    """Makes a tensor of the same memory that requires grad, and whose gradient nobody can ask for.
+    """Makes a tensor of the same memory that requires grad, and whose gradient cannot be asked for.
 
     Args:
-        reason: what is raised where somebody does.
+        reason: what is raised where user code does.
     """
 
     reason: str

@@ -33,7 +33,7 @@ class Constant:
     """Makes a tensor of the same values on each call.
 
     Args:
-        value: nobody writes to it.
+        value: it is never written to.
     """
 
     __name__ = "constant"

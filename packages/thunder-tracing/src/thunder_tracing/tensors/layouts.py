@@ -52,7 +52,7 @@ class Layouts:
         return known[2]
 
     def assume(self, proxy: TensorProxy) -> None:
-        """Say of a value that only the run of the program brings how it will be laid out: as nobody can know better."""
+        """Say of a value that only the run of the program brings how it will be laid out: as nothing tells better."""
         with torch._C.DisableTorchFunction():
             self._fakes.assume(proxy)
 

@@ -179,8 +179,8 @@ def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy, is_vi
         return Leaf(Input(proxy, source, None, metadata_of(example), example), builder, is_view)
 
 
-def leaf_for_nobody(builder: Builder) -> Input:
-    """Return a leaf that nobody sees: what gets the gradients of values that are connected to nothing."""
+def unseen_leaf(builder: Builder) -> Input:
+    """Return an unseen leaf: what gets the gradients of values that are connected to nothing."""
     new = NewLeaf((), torch.float32, torch.device("cpu"), torch.Tensor)
     with torch._C.DisableTorchFunction():
         example = new()
@@ -235,4 +235,4 @@ class AsClass:
         return f"as_{self.cls.__name__}"
 
 
-__all__ = ["AsClass", "Leaf", "Leaves", "NewLeaf", "as_leaf", "leaf_for_nobody"]
+__all__ = ["AsClass", "Leaf", "Leaves", "NewLeaf", "as_leaf", "unseen_leaf"]

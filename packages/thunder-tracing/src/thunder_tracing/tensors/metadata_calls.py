@@ -340,7 +340,7 @@ def _output_nr(calls: Calls, tensor: T) -> int:
 
 @answers(torch.broadcast_tensors)
 def _broadcast_tensors(calls: Calls, *tensors: Any) -> Any:
-    """Each itself or, of another shape, a view of it: the call, which nobody reads, tells of what shape."""
+    """Each itself or, of another shape, a view of it: the call, which nothing reads, tells of what shape."""
     given, shapes = _given_and_shapes(calls, torch.broadcast_tensors, tensors, {})
     values = calls.values(given)
     return tuple([

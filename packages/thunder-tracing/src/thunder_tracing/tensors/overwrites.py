@@ -48,7 +48,7 @@ def _whole_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., 
 
 
 def _no_gradient(old: TensorProxy, cotangent: Any) -> Any:
-    """Record zeros that are there if there is a cotangent: it is read, unless ``old`` is a leaf that nobody sees."""
+    """Record zeros that are there if there is a cotangent: it is read, unless ``old`` is an unseen leaf."""
     if cotangent.ndim != old.ndim or cotangent.dtype is not old.dtype:
         return zeros_like(old)
     return call(torch.zeros_like, (cotangent,), {})

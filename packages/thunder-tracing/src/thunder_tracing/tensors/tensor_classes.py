@@ -18,7 +18,7 @@ _PLAIN = frozenset({
 
 
 def check_tensor(tensor: torch.Tensor, source: object) -> None:
-    """Refuse a tensor without sizes, and one of a class that has a say in what operations do, which nobody asks."""
+    """Refuse a tensor without sizes, and one of a class that has a say in what operations do, which is not asked."""
     if tensor.is_nested and tensor.layout is torch.strided:
         raise AcquisitionError(
             f"{source} is a nested tensor, which has no sizes that a program could be compiled for: pass its parts, "

@@ -37,7 +37,7 @@ class Storage:
         outside: whether the caller can see it, because its root came from outside of the program.
         inference: whether it was allocated in inference mode, which keeps the tensors in it out of autograd for good.
         views: the views of it that were made, in order.
-        lent: whether tensors of other storages may share it, so that nobody may write to it.
+        lent: whether tensors of other storages may share it, so that it may not be written to.
     """
 
     root: TracedTensor
@@ -189,7 +189,7 @@ AS_THEY_WERE = {name: getattr(torch.Tensor, name) for name in (*_OPERATORS, "__f
 
 
 def is_replaced(name: str) -> bool:
-    """Whether somebody gave tensors another method than they had when Thunder was imported."""
+    """Whether user code gave tensors another method than they had when Thunder was imported."""
     return getattr(torch.Tensor, name) is not AS_THEY_WERE[name]
 
 
@@ -200,7 +200,7 @@ class SymbolicTracedTensor(TracedTensor):
 
 
 def open_traced_tensor() -> type[SymbolicTracedTensor]:
-    """Return the class of tensors that leave numbers open: operators that somebody replaced are those of the user."""
+    """Return the class of tensors that leave numbers open: operators that user code replaced are the user's."""
     return _open_but_for(frozenset(filter(is_replaced, _OPERATORS)))
 
 

@@ -45,7 +45,7 @@ class Memory:
 
     @property
     def is_read(self) -> bool:
-        """Whether there are other tensors of it: somebody still has what was lent."""
+        """Whether there are other tensors of it: user code still has what was lent."""
         return self._users() > self._owners
 
     def _users(self) -> int:
@@ -71,7 +71,7 @@ class Results:
         Args:
             outputs: of the graph.
             inputs: of it.
-            lent: positions of the outputs that nobody keeps beyond a call, as far as is known.
+            lent: positions of the outputs that are not kept beyond a call, as far as is known.
         """
         owners = {_address(t): i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.numel()}
         wholes: list[torch.Tensor] = []
@@ -139,7 +139,7 @@ class Loans:
         return address in self._addresses
 
     def are_read(self, queue: Hashable, number: int) -> bool:
-        """Whether somebody has what a replay of a graph would overwrite."""
+        """Whether user code has what a replay of a graph would overwrite."""
         later = [results for n, results in self._results[queue].items() if n >= number]
         return any([memory.is_read for results in later for memory in results.lent])
 

@@ -64,7 +64,7 @@ class GraphRun:
     part of the graph's key. Others are copied to memory that stays. Results are copied out of the graph's memory, so
     that they are the caller's; those that are views of inputs are views of this call's. Results that only later runs of
     the program read, or its backward part, are lent: their memory is handed out, and another graph may read it where it
-    is. While somebody has some of it that a replay would overwrite, as where a program is called twice before its
+    is. While user code has some of it that a replay would overwrite, as where a program is called twice before its
     backward part, the calls run without a graph.
 
     Args:
