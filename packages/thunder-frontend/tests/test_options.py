@@ -1,5 +1,6 @@
 """The options of jit: caches, transforms, checks."""
 
+import inspect
 import warnings
 
 import pytest
@@ -25,6 +26,7 @@ from thunder_frontend import (
     last_traces,
     print_last_interpreter_log,
 )
+from thunder_frontend.options import NAMED
 from thunder_ir import Trace
 from thunder_torch import symbol_of
 
@@ -68,6 +70,25 @@ def test_an_option_of_an_executor_that_is_named_goes_to_it():
 def test_an_unknown_option_is_refused_by_name():
     with pytest.raises(TypeError, match="no option 'speed'"):
         jit(lambda x: x, speed="high")
+
+
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("executers", "did you mean 'executors'"),
+        ("memory_buget", "did you mean 'memory_budget'"),
+        ("mode", "thunder.compile takes it"),
+        ("zzz", "it knows langctx, executors, .*outcomes"),
+    ],
+)
+def test_the_refusal_of_an_option_says_what_to_write(name, way_out):
+    with pytest.raises(TypeError, match=way_out):
+        jit(lambda x: x, **{name: "high"})
+
+
+def test_the_options_that_a_refusal_names_are_those_of_jit():
+    parameters = inspect.signature(jit).parameters.values()
+    assert tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) == NAMED
 
 
 def test_transforms_see_the_program_before_and_after_executors():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
@@ -71,6 +72,18 @@ EXTRA = {
     "outcomes": "how many programs are made for what Python may see of values that only the run of a program tells",
 }
 """Further options, by name, with what they do."""
+NAMED = (
+    "langctx", "executors", "sharp_edges", "cache", "disable_torch_autograd", "transforms", "debug_options", "fallback",
+    "fullgraph",
+)  # fmt: skip
+"""The options that are parameters of ``thunder.jit``."""
+OF_TORCH_COMPILE = {
+    "backend": "executors= says what runs programs",
+    "dynamic": "cache='auto' leaves sizes open that change, cache='symbolic values' all, cache='constant values' none",
+    "mode": "thunder.compile takes it, and so does thunder.jit where executors= names 'inductor'",
+    "options": "thunder.jit takes each option as an argument of its own",
+}
+"""What to write instead of the arguments of ``torch.compile``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ class Options:
         _one_of("sharp_edges", self.sharp_edges, SHARP_EDGES)
         for name in self.extra:
             if name not in EXTRA:
-                raise TypeError(f"thunder.jit knows no option {name!r}; it knows {', '.join(EXTRA)}")
+                raise TypeError(f"thunder.jit knows no option {name!r}; {_way_out(name)}")
         for transform in self.transforms:
             if not isinstance(transform, Transform):
                 raise TypeError(f"transforms takes instances of thunder.Transform, and {transform!r} is none")
@@ -138,3 +151,12 @@ def check_language(langctx: object) -> None:
 def _one_of(name: str, value: object, choices: tuple[str | None, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
+
+
+def _way_out(name: str) -> str:
+    """Return what to write instead of an option that is unknown."""
+    known = (*NAMED, *EXTRA)
+    if name in OF_TORCH_COMPILE:
+        return OF_TORCH_COMPILE[name]
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known)}, and those of its executors"
