@@ -7,6 +7,7 @@ import torch
 
 import thunder
 from thunder_benchmarks import native
+from thunder_benchmarks.tables import marks_of
 
 missing = thunder.get_executor("native").missing
 
@@ -46,7 +47,8 @@ def test_the_page_gets_new_tables_in_place_of_old_ones(monkeypatch, tmp_path):
     monkeypatch.setattr(native.medians, "__defaults__", (1, 0.001))
     monkeypatch.setattr(native.gains, "__defaults__", (1,))
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{native.MARKS[0]}old\n{native.MARKS[1]}after\n", encoding="utf-8")
+    begin, end = marks_of("thunder_benchmarks.native")
+    page.write_text(f"before\n{begin}old\n{end}after\n", encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["native", "--page", str(page)])
     native.main()
     text = page.read_text(encoding="utf-8")

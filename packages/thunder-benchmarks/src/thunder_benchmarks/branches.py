@@ -12,9 +12,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -22,12 +19,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 import thunder
-from thunder_benchmarks.calls import microseconds
+from thunder_benchmarks.machine import in_a_fresh_process
+from thunder_benchmarks.tables import show
+from thunder_benchmarks.timing import microseconds
 
 COMPILERS: dict[str, Callable[[nn.Module], Any]] = {
     "eager": lambda model: model,
@@ -105,14 +102,12 @@ def first(compiler: str, layers: int, activation: str) -> float:
     return time.process_time() - begin
 
 
-def in_a_process_of_its_own(compiler: str, layers: int, activation: str) -> float:
+def first_of_a_process(compiler: str, layers: int, activation: str) -> float:
     """Return the same, measured in a process of its own, with nothing on disk yet."""
-    command = [sys.executable, "-m", "thunder_benchmarks.branches", "--one", compiler]
-    command += ["--layers", str(layers), "--activations", activation]
+    words = ["-m", "thunder_benchmarks.branches", "--one", compiler, "--layers", str(layers)]
     with tempfile.TemporaryDirectory() as cache:
-        settings = os.environ | {"TORCHINDUCTOR_CACHE_DIR": cache, "THUNDER_LLVM_CACHE": cache}
-        answer = subprocess.run(command, check=True, capture_output=True, text=True, env=settings).stdout
-    found: float = json.loads(answer.splitlines()[-1])
+        settings = {"TORCHINDUCTOR_CACHE_DIR": cache, "THUNDER_LLVM_CACHE": cache}
+        found: float = in_a_fresh_process(*words, "--activations", activation, **settings)
     return found
 
 
@@ -127,7 +122,7 @@ def measured(compilers: list[str], layers: int, activation: str, rounds: int) ->
     took = microseconds(steps, rounds, BLOCK)
     rows: list[tuple[str, ...]] = []
     for compiler in compilers:
-        seconds = in_a_process_of_its_own(compiler, layers, activation)
+        seconds = first_of_a_process(compiler, layers, activation)
         ratio = f"{took[compiler] / took[PEER]:.2f}" if PEER in took else ""
         rows.append((activation, compiler, f"{seconds:.2f}", f"{took[compiler] / 1e3:.3f}", ratio))
     return rows
@@ -147,11 +142,10 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(first(arguments.one, arguments.layers, arguments.activations[0])))
         return
-    table = Table("activation", "compiler", "first step, s", "further ones, ms", f"of {PEER}'s")
+    rows: list[tuple[str, ...]] = [("activation", "compiler", "first step, s", "further ones, ms", f"of {PEER}'s")]
     for activation in arguments.activations:
-        for row in measured(arguments.compilers, arguments.layers, activation, arguments.rounds):
-            table.add_row(*row)
-    Console(width=100).print(table)
+        rows += measured(arguments.compilers, arguments.layers, activation, arguments.rounds)
+    show(rows, width=100)
 
 
 if __name__ == "__main__":

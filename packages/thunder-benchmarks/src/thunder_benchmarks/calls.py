@@ -7,19 +7,16 @@ python -m thunder_benchmarks.calls --without-inductor
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 import thunder
-
-Call = Callable[[], Any]
+from thunder_benchmarks.tables import show
+from thunder_benchmarks.timing import Call, microseconds
 
 
 @dataclass(frozen=True)
@@ -102,31 +99,6 @@ def cases() -> list[Case]:
     ]
 
 
-def microseconds(calls: dict[str, Call], rounds: int, block: float) -> dict[str, float]:
-    """Return the CPU time of each call in µs: the least of several blocks, taken in turns.
-
-    Args:
-        calls: by name.
-        rounds: how many blocks of each.
-        block: seconds that a block takes, about.
-    """
-    repetitions = {}
-    for name, call in calls.items():
-        for _ in range(3):
-            call()
-        start = time.process_time()
-        call()
-        repetitions[name] = max(1, int(block / max(time.process_time() - start, 1e-6)))
-    least = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.process_time()
-            for _ in range(repetitions[name]):
-                call()
-            least[name] = min(least[name], 1e6 * (time.process_time() - start) / repetitions[name])
-    return least
-
-
 def specialised(count: int) -> Call:
     """Return a hit of a function that is compiled for ``count`` shapes."""
     compiled = thunder.jit(two_operations)
@@ -157,14 +129,14 @@ def main() -> None:
     compilers: dict[str, Callable[[Any], Any]] = {"eager": lambda target: target, "thunder": thunder.jit}
     if not options.without_inductor:
         compilers["torch.compile"] = torch.compile
-    table = Table("CPU µs", *compilers, *[f"thunder / {name}" for name in compilers if name != "thunder"])
+    rows = [["CPU µs", *compilers, *[f"thunder / {name}" for name in compilers if name != "thunder"]]]
     for case in cases():
         with torch.set_grad_enabled(case.grad):
             calls = {name: case.call(compiler(case.target)) for name, compiler in compilers.items()}
             took = microseconds(calls, options.rounds, options.block)
         ratios = [took["thunder"] / took[name] for name in compilers if name != "thunder"]
-        table.add_row(case.name, *[f"{took[n]:.1f}" for n in compilers], *[f"{r:.2f}" for r in ratios])
-    Console(width=140).print(table)
+        rows.append([case.name, *[f"{took[n]:.1f}" for n in compilers], *[f"{r:.2f}" for r in ratios]])
+    show(rows, width=140)
     for what, make in (("shape", specialised), ("a number in a dict", specialised_inside)):
         with torch.no_grad():
             hits = microseconds({"1": make(1), "64": make(64)}, options.rounds, options.block)

@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn as nn
-from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import thunder
 from thunder_benchmarks.gpt import GPT, GPTConfig
+from thunder_benchmarks.machine import in_a_fresh_process
+from thunder_benchmarks.tables import show
 
 
 def after_a_fake_run(model: nn.Module) -> Callable[..., Any]:
@@ -135,30 +133,24 @@ def seconds(compiler: str, work: str, layers: int, kind: str = "gpt") -> dict[st
     return {"whole": whole, **phases}
 
 
-def in_a_process_of_its_own(compiler: str, work: str, layers: int, kind: str) -> dict[str, float]:
-    """Return what :func:`seconds` finds in a fresh process."""
-    command = [sys.executable, "-m", "thunder_benchmarks.first_calls", "--one", compiler, work, str(layers), kind]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(printed.splitlines()[-1])  # type: ignore[no-any-return]
-
-
 def least(compiler: str, work: str, layers: int, kind: str, rounds: int) -> dict[str, float]:
     """Return the least that several processes take: the whole and each phase, whichever process it is of."""
-    found = [in_a_process_of_its_own(compiler, work, layers, kind) for _ in range(rounds)]
+    words = ("-m", "thunder_benchmarks.first_calls", "--one", compiler, work, str(layers), kind)
+    found: list[dict[str, float]] = [in_a_fresh_process(*words) for _ in range(rounds)]
     return {phase: min([f[phase] for f in found]) for phase in found[0]}
 
 
-def by_phases(took: dict[tuple[str, str, int], dict[str, float]], few: int, many: int) -> Table:
+def by_phases(took: dict[tuple[str, str, int], dict[str, float]], few: int, many: int) -> list[list[str]]:
     """Return what Thunder's phases take, and how much more of each a layer more asks for."""
-    table = Table("CPU ms", *[f"{work}, {what}" for work in WORK for what in (few, many, "a layer more", "ratio")])
+    rows = [["CPU ms", *[f"{work}, {what}" for work in WORK for what in (few, many, "a layer more", "ratio")]]]
     for phase in took["thunder", WORK[-1], few]:
         row = []
         for work in WORK:
             less, more = (1e3 * took["thunder", work, layers].get(phase, 0.0) for layers in (few, many))
             ratio = f"{more / less:.2f}" if less else ""
             row += [f"{less:.1f}", f"{more:.1f}", f"{(more - less) / (many - few):.2f}", ratio]
-        table.add_row(phase, *row)
-    return table
+        rows.append([phase, *row])
+    return rows
 
 
 def main() -> None:
@@ -177,13 +169,12 @@ def main() -> None:
     compilers = ["thunder"] if options.thunder else options.compilers
     measured = [(c, w, n) for c in compilers for w in WORK for n in options.layers]
     took = {m: least(*m, options.model, options.rounds) for m in track(measured, transient=True)}
-    table = Table("CPU s", *[f"{work}, {n} layers" for work in WORK for n in options.layers])
+    rows = [["CPU s", *[f"{work}, {n} layers" for work in WORK for n in options.layers]]]
     for compiler in compilers:
-        table.add_row(compiler, *[f"{took[compiler, work, n]['whole']:.3f}" for work in WORK for n in options.layers])
-    console = Console(width=140)
-    console.print(table)
+        rows.append([compiler, *[f"{took[compiler, work, n]['whole']:.3f}" for work in WORK for n in options.layers]])
+    show(rows, width=140)
     if len(set(options.layers)) > 1:
-        console.print(by_phases(took, min(options.layers), max(options.layers)))
+        show(by_phases(took, min(options.layers), max(options.layers)), width=140)
 
 
 if __name__ == "__main__":

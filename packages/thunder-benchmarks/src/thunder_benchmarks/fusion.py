@@ -12,12 +12,10 @@ is not measured again.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,8 @@ import torch
 import thunder
 from thunder_benchmarks.fusion_cases import CASES, Case, Function
 from thunder_benchmarks.machine import circumstances, cpu_seconds
+from thunder_benchmarks.tables import add_rows, read_rows
+from thunder_benchmarks.timing import CLOCKS, in_turns
 
 
 def forward(function: Function, inputs: list[torch.Tensor]) -> Callable[[], Any]:
@@ -63,9 +63,6 @@ COMPILERS: dict[str, Callable[[Function], Function]] = {
     "llvm": lambda f: thunder.jit(f, executors=["llvm"]),
 }
 """Who is compared: ``thunder`` takes what pays, ``llvm`` all that can be in kernels."""
-
-CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-"""Of all threads together, the processor's."""
 
 ADDITION = Case(torch.add, ((512, 512), (512, 512)))
 """What every compiler compiles before, so that what it imports is not part of a case's first call."""
@@ -110,32 +107,16 @@ def measured(name: str, mode: str, rounds: int, compilers: Sequence[str], clock:
         first_call(ADDITION, mode, compiler)
         torch.manual_seed(0)
         runs[compiler], firsts[compiler] = first_call(CASES[name], mode, compiler)
-    times: dict[str, list[float]] = {compiler: [] for compiler in runs}
-    for _ in range(rounds):
-        for compiler, run in runs.items():
-            start = clock()
-            run()
-            times[compiler].append(1e3 * (clock() - start))
+    took = in_turns(runs, rounds, 0.0, clock)
+    times = {compiler: [each / 1e3 for each in those] for compiler, those in took.items()}
     where = circumstances()
     return [Timed(name, mode, c, sorted(t)[len(t) // 2], min(t), firsts[c], where) for c, t in times.items()]
 
 
-def read(rows: Path | None) -> list[Timed]:
-    """Return the rows of a file; none where there is no file."""
-    if rows is None or not rows.exists():
-        return []
-    return [Timed(**json.loads(line)) for line in rows.read_text(encoding="utf-8").splitlines()]
-
-
-def write(rows: Path, found: Sequence[Timed]) -> None:
-    """Add rows to a file."""
-    with rows.open("a", encoding="utf-8") as file:
-        file.writelines([json.dumps(asdict(timed)) + "\n" for timed in found])
-
-
 def compared(options: argparse.Namespace) -> list[Timed]:
     """Measure what is asked for and not known yet, print it, and return all of it."""
-    known, found = read(options.rows), []
+    known: list[Timed] = read_rows(Timed, options.rows)
+    found: list[Timed] = []
     asked = [
         (name, mode) for name in options.cases for mode in options.modes if mode == "forward" or CASES[name].trains
     ]
@@ -145,8 +126,7 @@ def compared(options: argparse.Namespace) -> list[Timed]:
             with tempfile.TemporaryDirectory() as cache:
                 os.environ.update({"TORCHINDUCTOR_CACHE_DIR": cache, "THUNDER_LLVM_CACHE": cache})
                 rows = measured(name, mode, options.rounds, options.compilers, CLOCKS[options.clock])
-            if options.rows is not None:
-                write(options.rows, rows)
+            add_rows(options.rows, rows)
         found += rows
         print(
             f"{name}, {mode}:", *[f"{t.compiler} {t.median:.2f} ms, first {t.first:.2f} s;" for t in rows], flush=True

@@ -11,8 +11,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from thunder_benchmarks.fusion import COMPILERS, MODES, Timed, read
+from thunder_benchmarks.fusion import COMPILERS, MODES, Timed
 from thunder_benchmarks.fusion_cases import CASES
+from thunder_benchmarks.tables import markdown, read_rows
 from thunder_benchmarks.targets import Measured, drawn
 
 DRAWN = ("eager", "torch.compile", "thunder")
@@ -72,15 +73,11 @@ def table(found: Sequence[Timed], value: Callable[[Timed], str], relative: Calla
         relative: what the ratios are of.
     """
     names = [name for name in COMPILERS if any(t.compiler == name for t in found)]
-    lines = [
-        f"| case | {' | '.join(names)} | thunder / eager | thunder / torch.compile |",
-        f"|---|{'---|' * len(names)}---|---|",
-    ]
+    lines = [["case", *names, "thunder / eager", "thunder / torch.compile"]]
     for (case, mode), row in rows_of(found).items():
         ratios = [f"{relative(row['thunder']) / relative(row[other]):.2g}" for other in DRAWN[:2]]
-        cells = [value(row[name]) for name in names]
-        lines.append(f"| {case}, {mode} | {' | '.join([*cells, *ratios])} |")
-    return "\n".join(lines)
+        lines.append([f"{case}, {mode}", *[value(row[name]) for name in names], *ratios])
+    return markdown(lines).rstrip("\n")
 
 
 def rows_of(found: Sequence[Timed]) -> dict[tuple[str, str], dict[str, Timed]]:
@@ -145,7 +142,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--pictures", type=Path, required=True, help="their folder")
     options = parser.parse_args(words)
     order = [(case, mode) for case in CASES for mode in MODES]
-    found = sorted(read(options.rows), key=lambda t: order.index((t.case, t.mode)))
+    found = sorted(read_rows(Timed, options.rows), key=lambda t: order.index((t.case, t.mode)))
     options.out.write_text(page(found), encoding="utf-8")
     for name, text in pictures(found).items():
         (options.pictures / name).write_text(text, encoding="utf-8")

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 import thunder
+from thunder_benchmarks.tables import show
 
 try:
     import transformers
@@ -168,14 +167,14 @@ def main(words: Sequence[str] | None = None) -> list[Written]:
 
 def print_table(found: Sequence[Written]) -> None:
     """Print what was found, eager and compiled in a row."""
-    table = Table("model", "cache", "programs", "prompt ms", "eager", "ratio", "token ms", "eager", "ratio", "first s")
+    rows = [["model", "cache", "programs", "prompt ms", "eager", "ratio", "token ms", "eager", "ratio", "first s"]]
     for eager, ours in zip(found[::2], found[1::2], strict=True):
         prompt, token = ours.prompt_ms / eager.prompt_ms, ours.token_ms / eager.token_ms
-        table.add_row(
+        rows.append([
             ours.model, ours.cache, str(ours.programs), f"{ours.prompt_ms:.2f}", f"{eager.prompt_ms:.2f}",
             f"{prompt:.2f}", f"{ours.token_ms:.2f}", f"{eager.token_ms:.2f}", f"{token:.2f}", f"{ours.first_s:.1f}",
-        )  # fmt: skip
-    Console(width=120).print(table)
+        ])  # fmt: skip
+    show(rows, width=120)
 
 
 if __name__ == "__main__":

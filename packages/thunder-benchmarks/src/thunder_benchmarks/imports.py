@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich.console import Console
-from rich.table import Table
+from thunder_benchmarks.machine import in_a_fresh_process
+from thunder_benchmarks.tables import show
 
 FOR_GPUS = tuple(f"thunder-executors-{name}" for name in ("apex", "cudnn", "nvfuser", "transformer-engine", "triton"))
 """Packages for GPUs."""
@@ -72,8 +70,7 @@ def imported(hidden: Sequence[str], counted: bool = False) -> Import:
         hidden: names of distributions.
         counted: whether calls are counted, which takes its own time.
     """
-    words = [sys.executable, "-c", PROGRAM, json.dumps(list(hidden)), *(["counted"] if counted else [])]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    found = in_a_fresh_process("-c", PROGRAM, json.dumps(list(hidden)), *(["counted"] if counted else []))
     return Import(found["seconds"], found["calls"], frozenset(found["modules"]), found["warnings"])
 
 
@@ -86,13 +83,12 @@ def main(words: Sequence[str] | None = None) -> tuple[Import, Import]:
     for number in range(options.rounds):
         for kind in ("without", "with") if number % 2 else ("with", "without"):
             found[kind].append(imported(HIDDEN[kind]))
-    table = Table("packages for GPUs", "least CPU ms", "calls", "modules", "warnings")
+    rows = [["packages for GPUs", "least CPU ms", "calls", "modules", "warnings"]]
     best = {kind: min(each, key=lambda one: one.seconds) for kind, each in found.items()}
     best = {kind: replace(one, calls=imported(HIDDEN[kind], counted=True).calls) for kind, one in best.items()}
     for kind, one in best.items():
-        cells = (f"{1e3 * one.seconds:.2f}", f"{one.calls:,}", str(len(one.modules)), str(one.warnings))
-        table.add_row(kind, *cells)
-    Console(width=100).print(table)
+        rows.append([kind, f"{1e3 * one.seconds:.2f}", f"{one.calls:,}", str(len(one.modules)), str(one.warnings)])
+    show(rows, width=100)
     return best["without"], best["with"]
 
 

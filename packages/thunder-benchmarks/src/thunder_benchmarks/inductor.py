@@ -23,13 +23,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from thunder_benchmarks.machine import cpu_seconds
+from thunder_benchmarks.tables import add_rows, markdown, read_rows
 from thunder_benchmarks.targets import TARGETS
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_benchmarks.targets.measuring import call, compiler
@@ -209,17 +210,18 @@ def page(found: Sequence[Took], ours: str, rounds: int) -> str:
         f"PyTorch {torch.__version__}, load average {os.getloadavg()[0]:.1f} when this page was written. Steps take",
         f"{mean:.2f} of `torch.compile`'s time as a geometric mean, {max(ratios):.2f} at most.",
         "",
-        "| target | first step, s | torch.compile, s | ratio | step, ms | torch.compile, ms | ratio | saved, MB | "
-        "torch.compile, MB | different |",
-        "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    rows = [[
+        "target", "first step, s", "torch.compile, s", "ratio", "step, ms", "torch.compile, ms", "ratio", "saved, MB",
+        "torch.compile, MB", "different",
+    ]]  # fmt: skip
     for mine, other in pairs:
-        lines.append(
-            f"| {mine.target} | {mine.first:.2f} | {other.first:.2f} | {mine.first / other.first:.2f} "
-            f"| {1e3 * mine.step:.3f} | {1e3 * other.step:.3f} | {mine.step / other.step:.2f} "
-            f"| {mine.saved / 1e6:.3f} | {other.saved / 1e6:.3f} | {mine.difference:.0e} |"
-        )
-    return "\n".join([*lines, ""])
+        rows.append([
+            mine.target, f"{mine.first:.2f}", f"{other.first:.2f}", f"{mine.first / other.first:.2f}",
+            f"{1e3 * mine.step:.3f}", f"{1e3 * other.step:.3f}", f"{mine.step / other.step:.2f}",
+            f"{mine.saved / 1e6:.3f}", f"{other.saved / 1e6:.3f}", f"{mine.difference:.0e}",
+        ])  # fmt: skip
+    return "\n".join([*lines, markdown(rows)])
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -236,17 +238,13 @@ def main(words: Sequence[str] | None = None) -> None:
         serve(*options.serve)
         return
     ours = f"thunder:{options.executors}"
-    known: list[Took] = []
-    if options.rows is not None and options.rows.exists():
-        known = [Took(**json.loads(text)) for text in options.rows.read_text(encoding="utf-8").splitlines()]
+    known: list[Took] = read_rows(Took, options.rows)
     found: list[Took] = []
     for name in options.targets:
         pair = [took for took in known if took.target == name and took.compiler in (ours, OTHER)]
         if len(pair) != 2:
             pair = measured(name, [ours, OTHER], options.rounds, options.block)
-            if options.rows is not None:
-                with options.rows.open("a", encoding="utf-8") as file:
-                    file.writelines([json.dumps(asdict(took)) + "\n" for took in pair])
+            add_rows(options.rows, pair)
         found += pair
         print(*[f"{t.target} {t.compiler}: first {t.first:.2f} s, step {1e3 * t.step:.3f} ms" for t in pair], sep="\n")
     text = page(found, ours, options.rounds)

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 import thunder
+from thunder_benchmarks.tables import show
 
 PARAMETERS = 200
 PER_BLOCK = 1000
@@ -135,13 +134,13 @@ def main() -> None:
     parser.add_argument("--caches", nargs="+", choices=CACHES, default=list(CACHES))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    table = Table("differ in", "cache", *[f"{count} ways: programs, µs, ratio" for count in arguments.counts])
+    lines = [["differ in", "cache", *[f"{count} ways: programs, µs, ratio" for count in arguments.counts]]]
     for name in arguments.only:
         for cache in arguments.caches:
             rows = measured(Case(name, cache, DIFFERENCES[name]), arguments.counts)
             first = rows[0][1]
-            table.add_row(name, cache, *[f"{made}, {cost:.1f}, {cost / first:.2f}" for made, cost in rows])
-    Console(width=140).print(table)
+            lines.append([name, cache, *[f"{made}, {cost:.1f}, {cost / first:.2f}" for made, cost in rows]])
+    show(lines, width=140)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import resource
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -38,3 +42,10 @@ def cpu_seconds() -> float:
     """Return the CPU time of this process and of those that it waited for, such as a C++ compiler."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum([u.ru_utime + u.ru_stime for u in usages])
+
+
+def in_a_fresh_process(*words: str, **settings: str) -> Any:
+    """Return what Python prints last, as JSON, called with these words and environment variables."""
+    environment = {**os.environ, **settings}
+    run = subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True, env=environment)
+    return json.loads(run.stdout.splitlines()[-1])

@@ -22,20 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 import thunder
 from thunder_benchmarks.generation import Sizes, gpt2, llama
 from thunder_benchmarks.gpt import GPT, GPTConfig
+from thunder_benchmarks.tables import markdown, marks_of, show, write_between
+from thunder_benchmarks.timing import Call, in_turns
 
 try:
     from transformers import StaticCache
 except ImportError as error:
     raise ImportError("this needs transformers: pip install 'thunder-benchmarks[transformers]'") from error
-
-Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -145,22 +143,9 @@ def cases() -> list[Case]:
     ]
 
 
-def medians(calls: list[Call], rounds: int = 9, seconds: float = 0.05) -> list[float]:
-    """Return the CPU time of each call, in microseconds; they take turns, so that drift hits all alike."""
-    counts = []
-    for call in calls:
-        call()
-        start = time.process_time()
-        call()
-        counts.append(max(1, int(seconds / max(time.process_time() - start, 1e-6))))
-    found: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, count, times in zip(calls, counts, found, strict=True):
-            start = time.process_time()
-            for _ in range(count):
-                call()
-            times.append((time.process_time() - start) / count * 1e6)
-    return [statistics.median(times) for times in found]
+def medians(calls: dict[str, Call], rounds: int = 9, seconds: float = 0.05) -> list[float]:
+    """Return the CPU time of each call, in microseconds."""
+    return [statistics.median(times) for times in in_turns(calls, rounds, seconds).values()]
 
 
 def throughput(call: Call, threads: int, seconds: float = 0.25) -> float:
@@ -204,9 +189,6 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
 WARM = 4
 """Calls before any is measured: native code is made at the third one."""
 
-MARKS = "<!-- made by python -m thunder_benchmarks.native -->\n", "<!-- end -->\n"
-"""What stands around the tables on a page."""
-
 
 def main() -> None:
     """Print the tables, or write them to a page."""
@@ -221,30 +203,20 @@ def main() -> None:
     data = bytes(400_000)
     for case in cases():
         torch._dynamo.reset()
-        calls = [case.call(compile(case.target)) for compile in compilers.values()]
-        for call in calls * WARM:
+        calls = {name: case.call(compile(case.target)) for name, compile in compilers.items()}
+        for call in [*calls.values()] * WARM:
             call()
         found = medians(calls)
         costs.append([case.name, *[f"{t:.0f}" for t in found], *[f"{t / found[0]:.2f}" for t in found[1:]]])
         if not case.train and not isinstance(case, Decoding):  # a cache is one thread's
-            ratios = gains([*calls, lambda: hashlib.sha256(data).digest()])
+            ratios = gains([*calls.values(), lambda: hashlib.sha256(data).digest()])
             served.append([case.name, *[f"{ratio:.2f}" for ratio in ratios]])
     if arguments.page is None:
-        for rows in (costs, served):
-            table = Table(*rows[0])
-            for row in rows[1:]:
-                table.add_row(*row)
-            Console().print(table)
-        return
-    before, _, rest = arguments.page.read_text(encoding="utf-8").partition(MARKS[0])
-    text = f"{markdown(costs)}\n{markdown(served)}"
-    arguments.page.write_text(f"{before}{MARKS[0]}{text}{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8")
-
-
-def markdown(rows: list[list[str]]) -> str:
-    """Return rows as a table of Markdown."""
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "".join([f"| {' | '.join(row)} |\n" for row in lines])
+        show(costs)
+        show(served)
+    else:
+        text = f"{markdown(costs)}\n{markdown(served)}"
+        write_between(arguments.page, marks_of("thunder_benchmarks.native"), text)
 
 
 if __name__ == "__main__":

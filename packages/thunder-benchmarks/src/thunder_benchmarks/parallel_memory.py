@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
 from thunder_benchmarks.parallel import MODES
+from thunder_benchmarks.tables import markdown
 from thunder_benchmarks.targets import TARGETS, peak_bytes
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_distributed import Axis, axis_of
@@ -91,15 +92,13 @@ def main(words: Sequence[str] | None = None) -> int:
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     axis = axis_of(None, "processes")
-    rows = []
+    rows = [["target", "kept between steps by either, MB", "`fully_shard` of each block, at most", "`fsdp`, ZERO3", ""]]
     for name in options.targets:
         theirs, ours = (held(name, mode, axis) for mode in PAIR)
         megabytes = [f"{n / 1e6:.1f}" for n in (ours.kept, theirs.most, ours.most)]
-        rows.append(f"| {name} | {' | '.join(megabytes)} | {ours.most / theirs.most:.2f} |")
+        rows.append([name, *megabytes, f"{ours.most / theirs.most:.2f}"])
     if axis.rank == 0:
-        print("| target | kept between steps by either, MB | `fully_shard` of each block, at most | `fsdp`, ZERO3 | |")
-        print("|---|---|---|---|---|")
-        print("\n".join(rows))
+        print(markdown(rows), end="")
     dist.destroy_process_group()
     return 0
 

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
+from thunder_benchmarks.tables import show
 from thunder_executors import execution_traces
 from thunder_ir import Tensor, Trace, trace_of
 from thunder_ir.passes import common_subexpressions, dead_code_elimination
@@ -81,12 +80,12 @@ def main() -> None:
         "record, remove dead and double, print, compile": prepare_and_print,
         "claim and schedule": lambda size: execution_traces(programs[size], ["torch"]),
     }
-    table = Table("", f"µs per operation, {small:,}", f"{large:,}", "ratio of the whole")
+    lines = [["", f"µs per operation, {small:,}", f"{large:,}", "ratio of the whole"]]
     for name, run in rows.items():
         times = [seconds(run, size, options.repetitions) for size in options.sizes]
         each = [1e6 * t / size for t, size in zip(times, options.sizes, strict=True)]
-        table.add_row(name, f"{each[0]:.1f}", f"{each[1]:.1f}", f"{times[1] / times[0]:.2f}")
-    Console(width=140).print(table)
+        lines.append([name, f"{each[0]:.1f}", f"{each[1]:.1f}", f"{times[1] / times[0]:.2f}"])
+    show(lines, width=140)
 
 
 if __name__ == "__main__":

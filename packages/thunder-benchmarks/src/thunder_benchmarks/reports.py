@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 import thunder
+from thunder_benchmarks.tables import show
 from thunder_benchmarks.targets import TARGETS
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_examine import report
@@ -73,9 +72,8 @@ def main(words: Sequence[str] | None = None) -> Reported:
     sizes = {name: size for name, size in SMALL.items() if name in TARGETS[options.target].sizes} | dict(options.set)
     with TemporaryDirectory() as folder:
         found = reported(options.target, sizes, options.page or Path(folder) / "report.html")
-    table = Table("target", "operations", "CPU s", "MB")
-    table.add_row(options.target, f"{found.operations:,}", f"{found.seconds:.2f}", f"{found.size / 1e6:.1f}")
-    Console().print(table)
+    row = [options.target, f"{found.operations:,}", f"{found.seconds:.2f}", f"{found.size / 1e6:.1f}"]
+    show([["target", "operations", "CPU s", "MB"], row])
     return found
 
 

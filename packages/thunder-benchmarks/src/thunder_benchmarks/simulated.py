@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from thunder_benchmarks.tables import markdown
 from thunder_benchmarks.targets import TARGETS, Job
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_distributed import Axis, FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp
@@ -121,16 +122,15 @@ def measured(
 
 def table(rows: Sequence[dict[str, Any]], processes: int) -> str:
     """Return what was found, as Markdown."""
-    lines = [
-        "| processes | way | step, ms | simulated, ms | off by | computing, ms | communicating, ms | exposed, ms |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = [[
+        "processes", "way", "step, ms", "simulated, ms", "off by", "computing, ms", "communicating, ms", "exposed, ms",
+    ]]  # fmt: skip
     for row in rows:
         off = row["simulated"] / row["seconds"] - 1
-        parts = " | ".join([f"{row[name] * 1e3:.1f}" for name in ("computing", "communicating", "exposed")])
-        both = f"{row['seconds'] * 1e3:.1f} | {row['simulated'] * 1e3:.1f}"
-        lines.append(f"| {processes} | {row['way']} | {both} | {off:+.0%} | {parts} |")
-    return "\n".join(lines)
+        both = [f"{row[name] * 1e3:.1f}" for name in ("seconds", "simulated")]
+        parts = [f"{row[name] * 1e3:.1f}" for name in ("computing", "communicating", "exposed")]
+        lines.append([str(processes), row["way"], *both, f"{off:+.0%}", *parts])
+    return markdown(lines)
 
 
 def main() -> int:
@@ -147,7 +147,7 @@ def main() -> int:
     axis = axis_of(None, "processes")
     rows = measured(options.ways, dict(options.set), options.rounds, axis, options.seconds)
     if axis.rank == 0:
-        print(table(rows, axis.size))
+        print(table(rows, axis.size), end="")
         if options.json is not None:
             options.json.write_text(json.dumps(rows), encoding="utf-8")
     gc.collect()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,15 +21,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from rich.console import Console
-from rich.table import Table
 from torch.func import grad, hessian, jacrev, jvp, vmap
 
 import thunder
 from thunder_benchmarks.machine import circumstances
+from thunder_benchmarks.tables import markdown, marks_of, show, write_between
+from thunder_benchmarks.timing import CLOCKS, Call, in_turns
 
 Weights = list[torch.Tensor]
-Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -161,10 +159,7 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
     "thunder": thunder.jit,
     "thunder, kernels": partial(thunder.jit, executors=["+llvm", "+native"]),
 }
-CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 PEER = "torch.compile"
-MARKS = "<!-- made by python -m thunder_benchmarks.transforms -->\n", "<!-- end -->\n"
-"""What stands around the table on a page."""
 WARM = 5
 """Calls before any is measured."""
 
@@ -176,32 +171,14 @@ def compared(name: str, compilers: Sequence[str], rounds: int, block: float, clo
     case = CASES[name]
     args = case.inputs()
     truth = case.function(*args)
-    calls: list[Call] = []
+    calls: dict[str, Call] = {}
     for compiler in compilers:
         call = partial(COMPILERS[compiler](case.function), *args)
         for _ in range(WARM):
             found = call()
         torch.testing.assert_close(found, truth, rtol=1e-3, atol=1e-3)
-        calls.append(call)
-    return in_turns(calls, rounds, block, clock)
-
-
-def in_turns(calls: Sequence[Call], rounds: int, block: float, clock: Callable[[], float]) -> list[float]:
-    """Return the median time of each call, in microseconds."""
-    counts = []
-    for call in calls:
-        start = time.perf_counter()
-        call()
-        counts.append(max(1, int(block / (time.perf_counter() - start))))
-    found: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, count, times in zip(calls, counts, found, strict=True):
-            call()  # caches are warm again after the others'
-            start = clock()
-            for _ in range(count):
-                call()
-            times.append((clock() - start) / count * 1e6)
-    return [statistics.median(times) for times in found]
+        calls[compiler] = call
+    return [statistics.median(times) for times in in_turns(calls, rounds, block, clock).values()]
 
 
 def main() -> None:
@@ -226,22 +203,11 @@ def main() -> None:
         rows.append([case, *[f"{t:.0f}" for t in times], *[f"{took[n] / took[PEER]:.2f}" for n in ratios]])
         print(*rows[-1], flush=True)
     if options.page is not None:
-        write(options.page, rows)
-        return
-    table = Table(*rows[0])
-    for row in rows[1:]:
-        table.add_row(*row)
-    console = Console(width=140)
-    console.print(table)
-    console.print("\n".join(circumstances()))
-
-
-def write(page: Path, rows: list[list[str]]) -> None:
-    """Write a table, and where it was measured, between the marks of a page of Markdown."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
-    lines = [f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]]
-    text = "\n".join([*[f"- {line}" for line in circumstances()], "", *lines, ""])
-    page.write_text(f"{before}{MARKS[0]}{text}{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8")
+        text = "\n".join([*[f"- {line}" for line in circumstances()], "", markdown(rows)])
+        write_between(options.page, marks_of("thunder_benchmarks.transforms"), text)
+    else:
+        show(rows, width=140)
+        print(*circumstances(), sep="\n")
 
 
 if __name__ == "__main__":

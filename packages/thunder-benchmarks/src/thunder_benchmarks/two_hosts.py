@@ -19,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from thunder_benchmarks.tables import markdown
+
 LINK = "veth0"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 BASELINES = {"ddp": "torch-ddp", "torch-ddp-of-thunder": "torch-ddp", "fsdp": "torch-fully-shard"}
@@ -121,12 +123,12 @@ def trained(names: Sequence[str], words: Sequence[str], limit: float) -> dict[st
 
 def table(found: dict[str, dict[str, float]]) -> str:
     """Return what was measured as a table."""
-    lines = ["| | step, ms | beside PyTorch's |", "|---|---|---|"]
+    lines = [["", "step, ms", "beside PyTorch's"]]
     for name, row in found.items():
         baseline = found.get(BASELINES.get(name, name))
         beside = "" if baseline is None else f"{row['step'] / baseline['step']:.2f}"
-        lines.append(f"| {name} | {row['step'] * 1e3:.0f} | {beside} |")
-    return "\n".join(lines)
+        lines.append([name, f"{row['step'] * 1e3:.0f}", beside])
+    return markdown(lines)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -143,7 +145,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = [f"--{name}={getattr(options, name)}" for name in ("modes", "steps", "layers", "width")]
     try:
         with hosts(options.rate, options.delay) as names:
-            print(table(trained(names, given, options.limit)))
+            print(table(trained(names, given, options.limit)), end="")
     except HostsError as error:
         print(error, file=sys.stderr)
         return 2

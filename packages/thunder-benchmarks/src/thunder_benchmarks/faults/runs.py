@@ -19,6 +19,7 @@ import torch
 
 from thunder_benchmarks.faults.striking import Striker
 from thunder_benchmarks.faults.training import EVERY, SIZE, STEPS, Training, whole_checkpoint
+from thunder_benchmarks.tables import markdown
 
 KINDS = ("kill", "stop", "slow", "partition")
 PHASES = ("compile", "forward", "backward", "checkpoint")
@@ -244,8 +245,7 @@ def logs(folder: Path) -> str:
 def table(found: Sequence[Found], timeout: float) -> str:
     """Return a table of what came of faults."""
     lines = [
-        "| phase | fault | runs | until all had raised, s: median | most | checkpoints | not as it should be |",
-        "|---|---|---|---|---|---|---|",
+        ["phase", "fault", "runs", "until all had raised, s: median", "most", "checkpoints", "not as it should be"]
     ]
     for phase in PHASES:
         for kind in KINDS:
@@ -253,13 +253,18 @@ def table(found: Sequence[Found], timeout: float) -> str:
             if not rows:
                 continue
             times = [f.seconds for f in rows if f.seconds]
-            spent = f"{statistics.median(times):.1f} | {max(times):.1f}" if times else "nobody did | "
+            spent = [f"{statistics.median(times):.1f}", f"{max(times):.1f}"] if times else ["none did", ""]
             checkpoints, wrong = sum([f.checkpoints for f in rows]), sum([bool(f.wrong) for f in rows])
-            lines.append(f"| {phase} | {kind} | {len(rows)} | {spent} | {checkpoints} | {wrong} |")
+            lines.append([phase, kind, str(len(rows)), *spent, str(checkpoints), str(wrong)])
     bad = sum([bool(f.wrong) for f in found])
-    lines += ["", f"{len(found)} runs, {bad} not as they should be; the process group's timeout is {timeout:g} s."]
+    summary = f"{len(found)} runs, {bad} not as they should be; the process group's timeout is {timeout:g} s."
     said = next((f.said for f in found if f.said.startswith("CollectiveError") and f.fault.phase == "backward"), "")
-    return "\n".join([*lines, *(["", "What a process says, for example:", "", "```text", said, "```"] if said else [])])
+    parts = [
+        markdown(lines),
+        summary,
+        *(["", "What a process says, for example:", "", "```text", said, "```"] if said else []),
+    ]
+    return "\n".join(parts)
 
 
 __all__ = [

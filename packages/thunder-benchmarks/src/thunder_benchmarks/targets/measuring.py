@@ -15,9 +15,9 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 import thunder
-from thunder_benchmarks.calls import microseconds
 from thunder_benchmarks.parallel import MODES as PARALLEL
 from thunder_benchmarks.targets.cases import Job, NotInstalledError, Target
+from thunder_benchmarks.timing import microseconds
 from thunder_distributed import axis_of
 
 MODES = ("forward", "training")
@@ -136,25 +136,17 @@ def together(calls: dict[str, Callable[[], Any]], rounds: int, block: float) -> 
         rounds: how many blocks of each, in turns.
         block: seconds that a block takes, about.
     """
-    repetitions = {}
-    for name, once in calls.items():
-        for _ in range(3):
-            once()
-        start = time.perf_counter()
-        once()
-        count = torch.tensor(max(1, int(block / max(time.perf_counter() - start, 1e-6))))
-        dist.broadcast(count, 0)  # calls wait for each other: each process makes as many
-        repetitions[name] = int(count)
-    least = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, once in calls.items():
-            dist.barrier()
-            start = time.perf_counter()
-            for _ in range(repetitions[name]):
-                once()
-            dist.barrier()
-            least[name] = min(least[name], 1e6 * (time.perf_counter() - start) / repetitions[name])
-    return least
+
+    def clock() -> float:
+        dist.barrier()
+        return time.perf_counter()
+
+    def agreed(count: int) -> int:  # calls wait for each other: each process makes as many
+        counts = torch.tensor(count)
+        dist.broadcast(counts, 0)
+        return int(counts)
+
+    return microseconds(calls, rounds, block, clock=clock, agreed=agreed)
 
 
 def measure(

@@ -37,7 +37,7 @@ from thunder_tracing.tensors.metadata_calls import SymbolicSize
 
 
 class HandedOver:
-    """guards the arguments of one call.
+    """Guards the arguments of one call.
 
     Args:
         external: what is outside.

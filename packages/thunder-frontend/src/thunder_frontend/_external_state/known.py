@@ -15,7 +15,7 @@ from thunder_guards.sources import Source, held
 
 
 class Unseen(Protocol):
-    """guards what goes to code that cannot be watched."""
+    """Guards what goes to code that cannot be watched."""
 
     def escapes(self, value: object, watched: bool = True) -> None:
         """Guard an object that goes to code that cannot be watched."""
