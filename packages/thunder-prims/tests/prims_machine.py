@@ -1,42 +1,26 @@
 """A small machine that runs programs of prims with NumPy, and checks rules against it.
 
-``runs(symbol)`` says how a prim runs. Every result is compared with what the meta function promised: shape and dtype.
+``thunder_testing.reference`` says how a prim runs. Every result is compared with what the meta function promised: shape
+and dtype.
 """
 
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy_implementations  # noqa: F401  (adds to the reference)
 
 from thunder_autograd import ZERO, jvp_rule, vjp_rule
 from thunder_ir import NumberProxy, Symbol, TensorProxy, Trace, dtypes, flat_proxies, record
 from thunder_prims import strict
 from thunder_prims.creation import zeros_like
+from thunder_testing import numpy_dtype, reference
 from thunder_vmap import batching_rule
 
-IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
 STEP = 1e-6  # of central differences, in float64
-
-
-def runs(*symbols: Symbol) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """File the decorated function as what runs ``symbols``: arrays in, arrays out."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for symbol in symbols:
-            assert symbol.name not in IMPLEMENTATIONS, f"{symbol.name} has an implementation"
-            IMPLEMENTATIONS[symbol.name] = function
-        return function
-
-    return register
-
-
-def numpy_dtype(of: dtypes.DType) -> np.dtype[Any]:
-    """The NumPy dtype of a dtype."""
-    return np.dtype("bool" if of.is_bool else of.name)
 
 
 def proxy_of(value: Any, name: str) -> Any:
@@ -98,7 +82,7 @@ def evaluate(trace: Trace, *arrays: Any) -> Any:
 
     for bound in trace.bound_symbols:
         with np.errstate(all="ignore"):
-            result = IMPLEMENTATIONS[bound.symbol.name](*read(bound.args), **bound.kwargs)
+            result = reference[bound.symbol](*read(bound.args), **bound.kwargs)
         write(bound.output, result, bound.symbol.name)
     return read(trace.output)
 
@@ -341,8 +325,3 @@ def check_rules(symbol: Symbol, *arguments: Any, second: bool = True, tolerance:
         if second:
             check_second_derivative(symbol, *arguments, tolerance=10 * tolerance)
     check_batching(symbol, *arguments)
-
-
-def assert_text(trace: Trace, expected: str) -> None:
-    """Compare a program with its text, indented as it may be."""
-    assert str(trace).strip() == textwrap.dedent(expected).strip()

@@ -1,5 +1,4 @@
 import numpy as np
-import numpy_implementations  # noqa: F401  (says how the prims run)
 import pytest
 from prims_machine import check_batching, run
 

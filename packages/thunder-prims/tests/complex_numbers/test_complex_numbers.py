@@ -1,10 +1,10 @@
 import numpy as np
-import numpy_implementations  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import assert_text, check_rules
+from prims_machine import check_rules
 
 import thunder_prims as prims
 from thunder_ir import DTypeError, Tensor, trace_of
+from thunder_testing import assert_text
 
 A, B = np.random.default_rng(9).uniform(-2, 2, (2, 2, 3))
 

@@ -1,11 +1,11 @@
 import numpy as np
-import numpy_implementations  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import assert_text, check_rules, close, pulled_back, run
+from prims_machine import check_rules, close, pulled_back, run
 
 import thunder_prims as prims
 from thunder_ir import DTypeError, ShapeError, Tensor, trace_of
 from thunder_prims.conditional import clamp_maps, jointly_clamped_maps
+from thunder_testing import assert_text
 
 GENERATOR = np.random.default_rng(11)
 A, B, C = GENERATOR.uniform(-2, 2, (3, 2, 3))

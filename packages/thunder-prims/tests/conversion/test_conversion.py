@@ -1,10 +1,10 @@
 import numpy as np
-import numpy_implementations  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import assert_text, check_batching, check_rules, pulled_back, run
+from prims_machine import check_batching, check_rules, pulled_back, run
 
 import thunder_prims as prims
 from thunder_ir import FloatProxy, IntegerProxy, ShapeError, Tensor, UnknownNumberError, devices, dtypes, trace_of
+from thunder_testing import assert_text
 
 A, B = np.random.default_rng(13).uniform(-2, 2, (2, 2, 4))
 

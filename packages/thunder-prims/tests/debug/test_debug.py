@@ -1,10 +1,10 @@
 import numpy as np
-import numpy_implementations  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import assert_text, run
+from prims_machine import run
 
 import thunder_prims as prims
 from thunder_ir import OpTags, Tensor, devices, dtypes, trace_of
+from thunder_testing import assert_text
 from thunder_vmap import batching_rule
 
 

@@ -1,7 +1,6 @@
 """A product of a tensor with itself has one derivative."""
 
 import numpy as np
-import numpy_implementations  # noqa: F401  (says how the prims run)
 import pytest
 from prims_machine import close, run
 

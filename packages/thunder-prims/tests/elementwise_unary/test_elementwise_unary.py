@@ -1,8 +1,8 @@
 import pytest
-from prims_machine import assert_text
 
 import thunder_prims as prims
 from thunder_ir import DTypeError, Tensor, trace_of
+from thunder_testing import assert_text
 
 
 def test_a_call_keeps_shape_dtype_and_device():

@@ -1,9 +1,9 @@
 import pytest
-from prims_machine import assert_text
 
 import thunder_prims as prims
 from thunder_autograd import vjp_rule
 from thunder_ir import DTypeError, ShapeError, Tensor, trace_of
+from thunder_testing import assert_text
 
 
 def types(program, *examples):

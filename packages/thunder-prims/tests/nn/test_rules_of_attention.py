@@ -1,12 +1,12 @@
 """Derivatives against central differences, batches against single calls."""
 
 import numpy as np
-import numpy_families  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import check_batching, check_jvp, check_second_derivative, check_vjp, run, runs
+from prims_machine import check_batching, check_jvp, check_second_derivative, check_vjp, run
 
 import thunder_prims as prims
 from thunder_autograd import vjp_rule
+from thunder_testing import reference
 
 GENERATOR = np.random.default_rng(11)
 
@@ -18,7 +18,7 @@ def scores(query, key, mask, is_causal, scale):
     return np.where(np.tril(np.ones(result.shape[-2:], bool)), result, -np.inf) if is_causal else result
 
 
-@runs(prims.attention)
+@reference(prims.attention)
 def attention(query, key, value, mask, is_causal, scale):
     result = scores(query, key, mask, is_causal, scale)
     weights = np.exp(result)
@@ -26,7 +26,7 @@ def attention(query, key, value, mask, is_causal, scale):
     return weights @ value / np.where(total == 0, 1, total)[..., None], np.log(total)
 
 
-@runs(prims.attention_backward)
+@reference(prims.attention_backward)
 def attention_backward(dy, query, key, value, mask, y, logarithm, is_causal, scale):
     weights = np.exp(
         scores(query, key, mask, is_causal, scale) - np.where(np.isinf(logarithm), 0, logarithm)[..., None]

@@ -1,8 +1,8 @@
 import pytest
-from prims_machine import assert_text
 
 import thunder_prims as prims
 from thunder_ir import FloatProxy, IntegerProxy, Tensor, number_proxy, trace_of
+from thunder_testing import assert_text
 
 
 def test_arithmetic_of_symbolic_numbers_is_recorded():

@@ -1,7 +1,6 @@
 """Derivatives against central differences, batches against single calls."""
 
 import numpy as np
-import numpy_families  # noqa: F401  (says how the prims run)
 import pytest
 from prims_machine import check_rules, check_vjp, close, pulled_back, run
 

@@ -1,12 +1,12 @@
 """Programs are tidied, and their results share memory with inputs and with one another as before."""
 
 import numpy as np
-import numpy_families  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import assert_text, evaluate, trace_with
+from prims_machine import evaluate, trace_with
 
 import thunder_prims as prims
 from thunder_ir import OpTags, Tensor, dtypes, trace_of
+from thunder_testing import assert_text
 
 
 def test_what_is_multiplied_by_ones_is_taken_as_it_is():

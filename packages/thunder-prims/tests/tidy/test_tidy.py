@@ -1,12 +1,12 @@
 """Program in, program out; and the same values."""
 
 import numpy as np
-import numpy_families  # noqa: F401  (says how the prims run)
 import pytest
-from prims_machine import assert_text, evaluate, trace_with
+from prims_machine import evaluate, trace_with
 
 import thunder_prims as prims
 from thunder_ir import IntegerProxy, Tensor, trace_of
+from thunder_testing import assert_text
 
 
 def padded(a, low, high):

@@ -22,7 +22,7 @@ _FUNCTIONS: dict[Any, Any] = {
     prims.sinh: np.sinh, prims.sqrt: np.sqrt, prims.tan: np.tan, prims.tanh: np.tanh, prims.trunc: np.trunc,
     prims.add: np.add, prims.sub: np.subtract, prims.mul: np.multiply, prims.div: np.true_divide,
     prims.floor_divide: np.floor_divide, prims.remainder: np.remainder, prims.fmod: np.fmod, prims.pow: np.power,
-    prims.trunc_divide: lambda a, b: np.trunc(np.true_divide(a, b)),
+    prims.trunc_divide: lambda a, b: np.trunc(np.true_divide(a, b)).astype(a.dtype),
     prims.maximum: np.maximum, prims.minimum: np.minimum, prims.atan2: np.arctan2, prims.copysign: np.copysign,
     prims.nextafter: np.nextafter, prims.hypot: np.hypot, prims.logaddexp: np.logaddexp,
     prims.logaddexp2: np.logaddexp2, prims.gcd: np.gcd, prims.lcm: np.lcm, prims.complex: lambda a, b: a + 1j * b,
@@ -32,6 +32,9 @@ _FUNCTIONS: dict[Any, Any] = {
     prims.ge: np.greater_equal, prims.isfinite: np.isfinite, prims.isinf: np.isinf, prims.isnan: np.isnan,
     prims.signbit: np.signbit, prims.where: np.where,
     prims.lerp: lambda start, end, weight: start + weight * (end - start),
+}  # fmt: skip
+
+_OTHERS: dict[Any, Any] = {
     prims.clone: np.copy, prims.shallow_copy: lambda a: a, prims.device_put: lambda a, device: a,
     prims.number_abs: abs, prims.number_add: operator.add, prims.number_floordiv: operator.floordiv,
     prims.number_mod: operator.mod, prims.number_mul: operator.mul, prims.number_neg: operator.neg,
@@ -63,6 +66,8 @@ def _fitting(function: Any) -> Any:
 
 for _symbol, _function in _FUNCTIONS.items():
     reference(_symbol)(_fitting(_function))
+for _symbol, _function in _OTHERS.items():
+    reference(_symbol)(_function)
 for _name, _theirs in _SPECIAL.items():
     reference(getattr(prims, _name))(getattr(special, _theirs))
 

@@ -28,9 +28,9 @@ def broadcast_in_dim(a: Any, shape: Any, dims: Any) -> Any:
 
 
 @reference(prims.slice)
-def slice_(a: Any, starts: Any, ends: Any, strides: Any) -> Any:
+def slice_(a: Any, starts: Any, ends: Any, strides: Any = None) -> Any:
     """A slice per dimension."""
-    return a[tuple([slice(*s) for s in zip(starts, ends, strides, strict=True)])]
+    return a[tuple(map(slice, starts, ends, strides or (1,) * a.ndim))]
 
 
 @reference(prims.slice_scatter)
