@@ -10,6 +10,7 @@ from thunder_lang.dims import *
 from thunder_lang.einsum import *
 from thunder_lang.elementwise_binary import *
 from thunder_lang.elementwise_unary import *
+from thunder_lang.gathering import *
 from thunder_lang.indexing import *
 from thunder_lang.joining import *
 from thunder_lang.language import core as core

@@ -15,7 +15,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import CODE, HEAP_TYPE, is_buffer
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 Parts = tuple[Callable[..., Any], tuple[Any, ...]]

@@ -14,8 +14,8 @@ from thunder_guards.templates import Built, External
 from thunder_ir import Proxy
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.made_objects import parts_of
-from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.run_arrays import RunArray, built
+from thunder_tracing.tensors.sizes import fixed
 
 
 def template(

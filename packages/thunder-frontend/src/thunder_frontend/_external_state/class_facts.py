@@ -10,8 +10,8 @@ import torch
 
 from thunder_guards.own_code import OF_ACQUISITION, package_of
 from thunder_ir import NumberProxy
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 IMMUTABLE_TYPE = 1 << 8

@@ -33,7 +33,7 @@ from thunder_guards.kinds import (
 from thunder_guards.own_code import PACKAGES, package_of
 from thunder_ir import Proxy, flat_proxies
 from thunder_tracing.made_objects import BASES, new_object
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.sizes import SymbolicSize
 
 
 class HandedOver:

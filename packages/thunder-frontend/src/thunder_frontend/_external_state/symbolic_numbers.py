@@ -9,7 +9,7 @@ from typing import Any
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import is_array
 from thunder_ir import NumberProxy, flat_proxies, is_unknown, value_of
-from thunder_tracing.tensors.metadata_calls import fixed
+from thunder_tracing.tensors.sizes import fixed
 
 SMALL_INTEGERS = range(-5, 257)
 """Integers of which Python has one object each."""

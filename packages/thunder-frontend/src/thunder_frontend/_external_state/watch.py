@@ -35,7 +35,7 @@ from thunder_ir import (
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
-from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
+from thunder_tracing.tensors.sizes import SymbolicSize, fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray)\b")

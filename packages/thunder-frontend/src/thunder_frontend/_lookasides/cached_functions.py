@@ -22,7 +22,7 @@ from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
 from thunder_guards.mutations import MISSING, contents_of
 from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values, reached
-from thunder_tracing.tensors.metadata_calls import fixed
+from thunder_tracing.tensors.sizes import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 LOOKED_INTO = 20_000

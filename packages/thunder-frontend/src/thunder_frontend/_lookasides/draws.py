@@ -18,9 +18,9 @@ from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy, OpTags, is_unknown, map_values
 from thunder_torch import opaque_call
 from thunder_tracing.tensors.array_calls import on_arrays
-from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.recorded_arrays import recorded
 from thunder_tracing.tensors.run_arrays import run_arrays_in
+from thunder_tracing.tensors.sizes import fixed
 
 IN_C: Any = random.Random.__base__
 OF_MODULE = ("seed", "sample", "ranf")

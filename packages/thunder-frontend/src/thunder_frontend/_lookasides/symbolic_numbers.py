@@ -15,8 +15,8 @@ from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies
 from thunder_tracing.tensors.foreach import OF_LISTS
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
 

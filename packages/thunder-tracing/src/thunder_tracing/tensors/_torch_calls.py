@@ -54,9 +54,9 @@ from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisatio
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves
 from thunder_tracing.tensors.levels import Levels
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.producers import Producers
 from thunder_tracing.tensors.shadows import Shadows
+from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.storage import (
     View,
     current_value,

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Number
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError, DataDependentError
-from thunder_ir import IntegerProxy, NumberProxy, is_unknown
-from thunder_prims.checks import count
+from thunder_ir import NumberProxy, is_unknown
 from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.sizes import handed_out, shape_of
 from thunder_tracing.tensors.storage import count_apart, place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+from thunder_tracing.tensors.value_calls import VALUE
 
 T = torch.Tensor
 
@@ -41,71 +41,6 @@ def _told_by_itself(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> A
     """The traced tensor, a tensor with metadata, tells it."""
     with torch._C.DisableTorchFunctionSubclass():
         return function(*args, **kwargs)
-
-
-class SymbolicSize(tuple):  # type: ignore[type-arg]
-    """The shape of a tensor with symbolic dimensions, in place of ``torch.Size``, which cannot hold them.
-
-    Parts and sums of it are such shapes again where they are a ``torch.Size`` in eager.
-    """
-
-    __slots__ = ()
-
-    def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return as_size(found) if isinstance(index, slice) else found
-
-    def __add__(self, other: Any) -> Any:
-        return as_size(super().__add__(other)) if SUMS_ARE_SIZES else super().__add__(other)
-
-    def __radd__(self, other: tuple[Any, ...]) -> Any:
-        return as_size(other + tuple(self)) if SUMS_ARE_SIZES else other + tuple(self)
-
-    def __mul__(self, times: Any) -> Any:
-        return as_size(super().__mul__(times))
-
-    __rmul__ = __mul__
-
-    def __repr__(self) -> str:
-        return repr(torch.Size([int(dimension) for dimension in self]))
-
-    def numel(self) -> Any:
-        """Return the product of the dimensions."""
-        return count(self)
-
-
-def shape_of(tensor: TracedTensor) -> Any:
-    """Return the shape as user code sees it."""
-    return as_size(tensor._proxy.shape)
-
-
-SUMS_ARE_SIZES = type(torch.Size() + ()) is torch.Size
-
-
-def as_size(dimensions: Sequence[Any]) -> Any:
-    """Return dimensions as a shape that user code sees."""
-    cls: Any = SymbolicSize if any([isinstance(d, IntegerProxy) for d in dimensions]) else torch.Size
-    return cls(dimensions)
-
-
-def fixed(key: Any) -> Any:
-    """Return a key with the values at hand of the symbolic numbers in it, which the program gets fixed to.
-
-    Args:
-        key: of a dict: a number, a shape, or anything else.
-    """
-    if isinstance(key, NumberProxy):
-        return key.fixed()
-    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
-        return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
-    return key
-
-
-def handed_out(calls: Calls, numbers: object) -> Any:
-    """Return numbers for user code, which may be known only when the program runs."""
-    if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
-        calls.hand_out_number()
-    return numbers
 
 
 @answers(getter("shape"))
@@ -279,7 +214,7 @@ def _is_contiguous(calls: Calls, tensor: T, memory_format: torch.memory_format =
 def _storage_offset(calls: Calls, tensor: T) -> int:
     traced = calls.traced(tensor)
     if not place_is_known(traced):
-        raise DataDependentError(_VALUE)
+        raise DataDependentError(VALUE)
     root = traced._memory.root
     if root.source is not None and root._memory.version == 0:
         calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
@@ -384,106 +319,6 @@ def _einsum(calls: Calls, equation: object, *operands: Any) -> Any:
 def _register_hook(calls: Calls, tensor: T, hook: Callable[..., Any]) -> Any:
     with torch._C.DisableTorchFunction():
         return calls.hook_tensor(calls.traced(tensor), hook)
-
-
-_VALUE = (
-    "Python needs the value of a tensor here, which is known only when the program runs. Keep the choice in tensors "
-    "(torch.where, masks), pass the number as an argument, or compile the parts before and after it on their own."
-)
-
-
-@answers(T.item)
-def _item(calls: Calls, tensor: T) -> Any:
-    known = calls.known_value(tensor)
-    if known is not None:
-        return known.item()
-    return handed_out(calls, calls.on_values(T.item, (calls.value(calls.traced(tensor)),), {}))
-
-
-state(T.tolist, traits=(Trait.SPLITS,))
-
-
-@answers(T.tolist)
-def _to_list(calls: Calls, tensor: T) -> Any:
-    known = calls.known_value(tensor)
-    if known is not None:
-        return known.tolist()
-    value = calls.value(calls.traced(tensor))
-    if has_unknown_sizes([value]):
-        raise DataDependentError(_VALUE)
-    calls.hand_out_number()
-    return calls.on_values(T.tolist, (value,), {})
-
-
-@answers_each(T.equal, torch.equal, T.allclose, torch.allclose)
-def _question(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
-    known = [calls.known_value(a) if isinstance(a, T) else a for a in args]
-    if all(k is not None for k in known):
-        return function(*known, **kwargs)
-    return handed_out(calls, calls.on_values(function, calls.values(args), calls.values(kwargs)))
-
-
-@answers_each(T.__int__, T.__float__)
-def _plain_number(function: Any, calls: Calls, tensor: T) -> Any:
-    """Python asks for a plain number; where user code does so, by ``float`` or ``int``, it gets an open one instead."""
-    known = calls.known_value(tensor)
-    if known is not None:
-        return function(known)
-    if not calls.opens:
-        calls.hand_out_number()
-    known = calls.known_truth(tensor)
-    if known is None:
-        raise DataDependentError(_VALUE)
-    return function(known)
-
-
-_ARRAY = (
-    "NumPy would get the values of a tensor, which are known only when the program runs. Use PyTorch's function "
-    "instead, with tensors made of arrays (torch.as_tensor), or return the tensor and go on with NumPy outside"
-)
-_TEXT = (
-    "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
-    "as in print('x is', x), which each call does; or return it, and make the text outside"
-)
-
-
-@answers_each(T.__complex__, T.__index__, T.numpy, T.__array__)
-def _look(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
-    known = calls.known_truth(tensor)
-    value = calls.value(tensor)
-    if function is T.__index__ and (value.dtype.is_inexact or value.numel != 1):
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    if known is None:
-        raise DataDependentError(_ARRAY if function in (T.numpy, T.__array__) else _VALUE)
-    return function(known, *args, **kwargs)
-
-
-@answers(T.__bool__, T.is_nonzero, torch.is_nonzero)
-def _truth(calls: Calls, tensor: T) -> Any:
-    truth = calls.truth(tensor)
-    if truth is None:
-        raise DataDependentError(_VALUE)
-    return truth
-
-
-@answers_each(T.__repr__, T.__format__)
-def _text(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
-    known = calls.known_truth(tensor)
-    if known is None:
-        raise DataDependentError(_TEXT)
-    return function(known, *args, **kwargs)
-
-
-@answers(T.__contains__)
-def _contains(calls: Calls, tensor: T, element: Any) -> Any:
-    if not isinstance(element, (T, Number, NumberProxy)):
-        return T.__contains__(torch.empty(0), element)  # which raises what eager raises
-    return _truth(calls, calls(T.any, (calls(T.eq, (tensor, element), {}),), {}))
-
-
-@answers(T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)
-def _value(calls: Calls, *args: Any, **kwargs: Any) -> Any:
-    raise DataDependentError(_VALUE)
 
 
 @answers(T.resize_)

@@ -16,8 +16,8 @@ from thunder_tracing.bailouts import TAGS
 from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, Written, as_tensor, numpy, on_arrays
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.run_arrays import RunArray, run_arrays_in
+from thunder_tracing.tensors.sizes import fixed
 
 EXAMPLES = 2
 """How many examples there are of each: where they are not alike, what comes of them is not known."""

@@ -1,0 +1,78 @@
+"""Shapes and numbers as user code sees them: with symbolic dimensions, and fixed where Python needs plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder_ir import IntegerProxy, NumberProxy
+from thunder_prims.checks import count
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+
+class SymbolicSize(tuple):  # type: ignore[type-arg]
+    """The shape of a tensor with symbolic dimensions, in place of ``torch.Size``, which cannot hold them.
+
+    Parts and sums of it are such shapes again where they are a ``torch.Size`` in eager.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return as_size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return as_size(super().__add__(other)) if SUMS_ARE_SIZES else super().__add__(other)
+
+    def __radd__(self, other: tuple[Any, ...]) -> Any:
+        return as_size(other + tuple(self)) if SUMS_ARE_SIZES else other + tuple(self)
+
+    def __mul__(self, times: Any) -> Any:
+        return as_size(super().__mul__(times))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return repr(torch.Size([int(dimension) for dimension in self]))
+
+    def numel(self) -> Any:
+        """Return the product of the dimensions."""
+        return count(self)
+
+
+def shape_of(tensor: TracedTensor) -> Any:
+    """Return the shape as user code sees it."""
+    return as_size(tensor._proxy.shape)
+
+
+SUMS_ARE_SIZES = type(torch.Size() + ()) is torch.Size
+
+
+def as_size(dimensions: Sequence[Any]) -> Any:
+    """Return dimensions as a shape that user code sees."""
+    cls: Any = SymbolicSize if any([isinstance(d, IntegerProxy) for d in dimensions]) else torch.Size
+    return cls(dimensions)
+
+
+def fixed(key: Any) -> Any:
+    """Return a key with the values at hand of the symbolic numbers in it, which the program gets fixed to.
+
+    Args:
+        key: of a dict: a number, a shape, or anything else.
+    """
+    if isinstance(key, NumberProxy):
+        return key.fixed()
+    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
+        return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
+    return key
+
+
+def handed_out(calls: Calls, numbers: object) -> Any:
+    """Return numbers for user code, which may be known only when the program runs."""
+    if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
+        calls.hand_out_number()
+    return numbers
