@@ -112,14 +112,19 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "
 def test_on_several_processes_each_measures_and_the_first_tells(tmp_path):
     data = tmp_path / "found.json"
     compilers = ["eager", "torch-ddp", "ddp", "torch-fully-shard", "fsdp"]
-    words = "nanogpt --mode training --rounds 1 --block 0.001 --set layers=1 width=16 length=8 batch=1 vocabulary=16"
-    command = [*TORCHRUN, "-m", "thunder_benchmarks.targets", *words.split(), "--json", str(data)]
+    sizes = {"layers": 1, "width": 16, "length": 8, "batch": 1, "vocabulary": 16}
+    words = ["nanogpt", "--mode", "training", "--rounds", "1", "--block", "0.001", "--set"]
+    words += [f"{name}={size}" for name, size in sizes.items()]
+    command = [*TORCHRUN, "-m", "thunder_benchmarks.targets", *words, "--json", str(data)]
     found = subprocess.run([*command, "--compilers", *compilers], capture_output=True, text=True, timeout=600)
     assert found.returncode == 0, found.stderr
     assert [(m["compiler"], m["why_not"]) for m in json.loads(data.read_text())["measured"]] == [
         (name, "") for name in compilers
     ]
     assert found.stdout.count("2 processes") == 1
+    eager, replicated, *_ = [m["peak_bytes"] for m in json.loads(data.read_text())["measured"]]
+    buckets = sum([p.nbytes for p in TARGETS["nanogpt"].job(**sizes).target.parameters()])
+    assert replicated >= eager + buckets
     with pytest.raises(ValueError, match="torchrun"):
         compiler("ddp")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -34,7 +35,8 @@ class Measured:
         microseconds: of CPU time a call; of the wall clock where several processes run it.
         gigaflops: a second, of those that eager's operations count; 0 where these count none.
         of_peak: these, as a share of what a large matrix product reaches here.
-        peak_bytes: the most memory that a call's tensors held at once, beyond what was there before it.
+        peak_bytes: the most memory that a call's tensors held at once, beyond what was there before it; with that of
+            the buckets which ``DistributedDataParallel`` keeps.
         why_not: why it could not be measured; empty if it was.
     """
 
@@ -120,6 +122,14 @@ def peak_bytes(once: Callable[[], Any]) -> int:
     return most
 
 
+def bucket_bytes(callee: Any) -> int:
+    """Return the memory of the buckets that ``DistributedDataParallel`` allocates for a module; 0 for others."""
+    if not isinstance(callee, DistributedDataParallel):
+        return 0
+    sizes = callee._get_ddp_logging_data()["bucket_sizes"]  # type: ignore[no-untyped-call]
+    return sum([int(size) for size in sizes.split(",")])
+
+
 def peak(size: int = 1024, rounds: int = 5) -> float:
     """Return how many floating-point operations a second a large matrix product reaches here."""
     a, b = torch.randn(size, size), torch.randn(size, size)
@@ -188,11 +198,13 @@ def _measured(
         job = one.job(**{name: size for name, size in sizes.items() if name in one.sizes})
     except NotInstalledError as error:
         return [Measured(one.name, mode, name, why_not=str(error)) for name in makers]
-    count, calls, refused = operations(job, mode), {}, {}
+    count, calls, kept, refused = operations(job, mode), {}, {}, {}
     for name, make in makers.items():
         try:
-            calls[name] = call(job, make(job.target), mode)
+            callee = make(job.target)
+            calls[name] = call(job, callee, mode)
             calls[name]()
+            kept[name] = bucket_bytes(callee)
         except Exception as error:  # a compiler that cannot do one is told of, beside those that can
             refused[name] = Measured(one.name, mode, name, why_not=f"{type(error).__name__}: {error}".splitlines()[0])
             calls.pop(name, None)
@@ -203,6 +215,6 @@ def _measured(
     for name, each in took.items():
         speed = 1e6 * count / each
         with nullcontext() if mode == "training" else torch.no_grad():
-            held = peak_bytes(calls[name])
+            held = kept[name] + peak_bytes(calls[name])
         made[name] = Measured(one.name, mode, name, each, speed / 1e9, speed / best, held)
     return [refused.get(name) or made[name] for name in makers]
