@@ -95,6 +95,20 @@ def scenario_clipping_is_as_in_torch(rank, size):
     same_as_torch(rank, mlp, vectors, clip=0.1, optimizer=torch.optim.SGD)
 
 
+def scenario_large_gradients_are_summed_in_place(rank, size):
+    def make():
+        return nn.Sequential(nn.Embedding(2048, 160), nn.Linear(160, 160), nn.GELU(), nn.Linear(160, 2048))
+
+    def batch(generator):
+        return torch.randint(2048, (2, 7), generator=generator), torch.randint(2048, (2, 7), generator=generator)
+
+    for accumulate in (0, 2):
+        ours = same_as_torch(rank, make, batch, steps=4, accumulate=accumulate)
+    collectives = collectives_of(thunder_frontend.last_backward_traces(ours)[-1])
+    alone = [b.args[0] for b in collectives if "all_reduce_within" in b.symbol.id and b.args[2] == "mean"]
+    assert sorted(t.shape for t in alone) == [(2048, 160), (2048, 160)], collectives
+
+
 def scenario_frozen_parameters_stay(rank, size):
     def make():
         model = mlp()

@@ -6,6 +6,7 @@ import thunder_prims as prims
 from thunder_distributed import Axis
 from thunder_distributed import prims as dist
 from thunder_distributed.passes import bucket_collectives, gather_once, place_collectives
+from thunder_distributed.prim import OWNED
 from thunder_ir import Tensor, trace_of, verify
 from thunder_testing import assert_text
 
@@ -279,6 +280,39 @@ def test_what_is_large_travels_alone_and_is_copied_nowhere():
         ("all_gather", "float32[1024, 128]"), ("all_gather", "float32[16]"),
         ("reduce_scatter", "float32[8192, 128]"), ("reduce_scatter", "float32[128]"),
     ]  # fmt: skip
+
+
+LARGE = Tensor((1024, 256))  # a megabyte
+
+
+def sums_in_place(program, *examples):
+    """Which of the sums of a program are made in place."""
+    trace = bucket_collectives(trace_of(program, *examples))
+    verify(trace)
+    return [bound.has_tag(OWNED) for bound in trace.bound_symbols if bound.symbol is dist.all_reduce]
+
+
+def test_a_sum_that_fills_a_bucket_is_made_in_place_where_nothing_else_has_its_memory():
+    def program(a, b, c):
+        first, second = prims.matmul(a, b), prims.reshape(prims.matmul(a, c), (256, 1024))
+        return [mean(t, DATA, ("", i)) for i, t in enumerate((first, second))]
+
+    assert sums_in_place(program, Tensor((1024, 8)), Tensor((8, 256)), Tensor((8, 256))) == [True, True]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda a, b, c: [mean(c, DATA, ("", 0))],  # of the caller
+        lambda a, b, c: [mean(prims.reshape(c, (256, 1024)), DATA, ("", 0))],
+        lambda a, b, c: [mean(prims.exp(c), DATA, ("", 0))],  # of which no schema says that it is new
+        lambda a, b, c: [mean(d := prims.matmul(a, b), DATA, ("", 0)), d],
+        lambda a, b, c: [mean(d := prims.matmul(a, b), DATA, ("", 0)), prims.sum(d, (0,))],
+        lambda a, b, c: [mean(prims.reshape(d := prims.matmul(a, b), (256, 1024)), DATA, ("", 0)), prims.exp(d)],
+    ],
+)
+def test_a_sum_of_what_others_read_is_a_tensor_of_its_own(program):
+    assert sums_in_place(program, Tensor((1024, 8)), Tensor((8, 256)), LARGE) == [False]
 
 
 def test_programs_without_collectives_stay_as_they_are():

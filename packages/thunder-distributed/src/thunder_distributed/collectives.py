@@ -48,11 +48,16 @@ def _to_send(a: torch.Tensor, axis: Axis, operation: str) -> torch.Tensor:
 
 def all_reduce(a: torch.Tensor, axis: Axis, operation: str = "sum", bucket: Any = None) -> Pending:
     """Begin to combine the tensors of all processes."""
-    return all_reduce_within(_to_send(a, axis, operation), axis, operation)
+    return _all_reduced(_to_send(a, axis, operation), axis, operation)
 
 
 def all_reduce_within(a: torch.Tensor, axis: Axis, operation: str = "sum", bucket: Any = None) -> Pending:
-    """Begin to combine the tensors of all processes; the result takes the place of ``a``, scaled already."""
+    """Begin to combine the tensors of all processes; the result takes the place of ``a``, if that is contiguous."""
+    a = a.contiguous()
+    return _all_reduced(a.mul_(1 / axis.size) if operation == "mean" else a, axis, operation)
+
+
+def _all_reduced(a: torch.Tensor, axis: Axis, operation: str) -> Pending:
     work = dist.all_reduce(a, REDUCTIONS[operation], group=axis.process_group, async_op=True)
     return Pending(a, [work], _begun("all_reduce", a, axis), axis.ledger)
 

@@ -22,7 +22,7 @@ executor = OperatorExecutor("distributed", always=True, priority=-50, checks=Fal
 
 
 def owns_buffer(bound: BoundSymbol) -> bool:
-    """Whether a collective may write to its argument: a pass packed it, and nothing else reads it."""
+    """Whether a collective may write to its argument, which nothing else reads."""
     return bound.has_tag(OWNED)
 
 

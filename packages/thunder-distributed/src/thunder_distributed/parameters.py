@@ -215,7 +215,7 @@ def _with_kept_meta(gradient: TensorProxy, home: Home) -> TensorProxy:
 
 
 with_kept = Symbol(
-    "with_kept", DIST_PRIMS, meta=_with_kept_meta, language=strict,
+    "with_kept", DIST_PRIMS, meta=_with_kept_meta, tags=frozenset({OpTags.VIEW}), language=strict,
     doc="A gradient, and what was added up before without being synchronised.",
 )  # fmt: skip
 vjp_rule(with_kept)(lambda gradient, home: (with_kept(gradient, home), lambda dy: dy))

@@ -40,7 +40,7 @@ COMMUNICATES = OpTags.COLLECTIVE
 
 
 class Owned(Enum):
-    """The tag of a collective whose argument nothing else reads, and is scaled already."""
+    """The tag of a collective whose argument nothing else reads: it may be written to."""
 
     OWNED = auto()
 

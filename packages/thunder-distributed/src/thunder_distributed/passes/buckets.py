@@ -10,6 +10,7 @@ from typing import Any
 from thunder_autograd import ACCUMULATES
 from thunder_distributed import prims
 from thunder_distributed.axes import MEGABYTE, Axis
+from thunder_distributed.passes.ownership import owned
 from thunder_distributed.passes.schedule import Rank, as_run_by, can_move, does, readers_of, reordered
 from thunder_distributed.prim import OWNED, Does
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording
@@ -88,15 +89,27 @@ def bucket_collectives(trace: Trace) -> Trace:
     as the axis says, or hold a quarter of all that is sent: nothing is computed beside the last one. A reduction begins
     when the last of its tensors is there, a gathering where the first is needed. Gathers, and sums of which parts are
     kept, stay as they are where each process has half a megabyte of the tensor: so no buffer has to be filled first.
+    So do sums of what fills a bucket by itself, if nothing else has its memory: they are made in place.
     Tensors lie in a bucket in the order of their places, whatever the order in which they came.
     """
-    groups = [group for group in _groups(trace) if len(group) > 1]
-    if not groups or not can_move(trace):
+    members = _members(trace)
+    own = owned(trace, [m.value for m in members if does(m.begin, Does.REDUCE)])
+    groups = [group for group in _groups(members, own) if len(group) > 1]
+    if not can_move(trace):
+        groups = []
+    merged = {id(m) for group in groups for m in group}
+    alone = [m for m in members if m.value.name in own and id(m) not in merged]
+    if not groups and not alone:
         return trace
     ranks: dict[int, Rank] = {id(bound): Rank(i) for i, bound in enumerate(trace.bound_symbols)}
     builder = Builder(trace.names())
     replaced: set[int] = set()
     made: list[BoundSymbol] = []
+    for member in alone:
+        call = _in_place(member, builder)
+        ranks[id(call)] = Rank(member.position)
+        replaced.add(id(member.begin))
+        made.append(call)
     for group in groups:
         calls = _merged(group, builder)
         gathers = does(group[0].begin, Does.GATHER)
@@ -162,21 +175,40 @@ def _members(trace: Trace) -> list[Member]:
     return found
 
 
-def _groups(trace: Trace) -> list[list[Member]]:
-    """Return which collectives are made together, each group in the order of the program."""
+def _groups(members: Sequence[Member], own: set[str]) -> list[list[Member]]:
+    """Return which collectives are made together, each group in the order of the program.
+
+    Args:
+        members: in the order of the program.
+        own: names of values that need no buffer.
+    """
     groups: list[list[Member]] = []
     open_: dict[Any, list[Member]] = {}
-    members = [member for member in _members(trace) if member.axis.bucket_bytes and not member.is_large]
+    members = [member for member in members if member.axis.bucket_bytes and not member.is_large]
     whole: Counter[Any] = Counter()
     for member in members:
         whole[member.key] += member.bytes
     for member in members:
+        limit = min(member.axis.bucket_bytes, max(whole[member.key] // PARTS, MEGABYTE))
+        if member.value.name in own and member.bytes >= limit and not member.bucket[0]:
+            continue  # it fills a bucket by itself
         group = open_.setdefault(member.key, [])
         group.append(member)
-        limit = min(member.axis.bucket_bytes, max(whole[member.key] // PARTS, MEGABYTE))
         if not member.bucket[0] and sum([m.bytes for m in group]) >= limit:
             groups.append(open_.pop(member.key))
     return [*groups, *open_.values()]
+
+
+def _in_place(member: Member, builder: Builder) -> BoundSymbol:
+    """Return the call that does what a collective does, and may write to what is sent."""
+    value, axis, operation, bucket = member.begin.args
+    builder.bound_symbols = []
+    builder.locate = lambda: member.begin.location
+    builder.tags = frozenset({OWNED, *member.begin.tags})
+    with recording(builder):
+        prims.all_reduce(value, axis, operation, bucket)
+    (call,) = as_run_by(member.begin.symbol.executor, builder.bound_symbols)
+    return call.replace(output=member.begin.output)
 
 
 def _merged(group: Sequence[Member], builder: Builder) -> list[BoundSymbol]:
