@@ -102,8 +102,8 @@ OURS: dict[str, Any] = {
 
 
 def copied(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of PyTorch such that it returns a copy."""
-    return lambda *args, **kwargs: function(*args, **kwargs).clone()
+    """Return a function of PyTorch such that it returns a copy, without gaps."""
+    return lambda *args, **kwargs: function(*args, **kwargs).clone(memory_format=torch.contiguous_format)
 
 
 EAGERS: dict[str, Any] = {

@@ -1,5 +1,11 @@
 """Many specialisations of one function: a call finds its own without trying the others."""
 
+import contextlib
+import enum
+import itertools
+import os
+from unittest import mock
+
 import pytest
 import torch
 
@@ -7,6 +13,7 @@ from thunder_frontend import cache_hits, cache_misses, explain_misses, jit
 from thunder_frontend._jit import compiled_function
 
 N = 20
+Kinds = enum.Enum("Kinds", [f"kind{i}" for i in range(N)])
 
 
 def proposed(compiled, *args, **kwargs):
@@ -52,11 +59,45 @@ def calls_of_several_types():
     return lambda x, box: x + len(repr(box["it"])), [(torch.ones(2), {"it": v}) for v in values]
 
 
+def calls_with_members_of_an_enumeration():
+    return lambda x, kind: x + len(kind.name), [(torch.ones(2), kind) for kind in Kinds]
+
+
+def calls_with_slices():
+    return lambda x, part: x[part], [(torch.ones(N + 1), slice(0, i + 1)) for i in range(N)]
+
+
+def calls_with_integers_as_keys():
+    return lambda x, table: x + len(str(next(iter(table)))), [(torch.ones(2), {i: 1}) for i in range(N)]
+
+
+def calls_with_keys_that_are_there_or_not():
+    return (
+        lambda x, table: [x + i for i in range(5) if i in table],
+        [(torch.ones(2), {k: 1 for k in range(5) if i & 1 << k}) for i in range(N)],
+    )
+
+
+def calls_with_sets():
+    return lambda x, names: [x + len(name) for name in names], [(torch.ones(2), {f"a{i}"}) for i in range(N)]
+
+
+def calls_with_strides():
+    tensors = [torch.ones(2, 2, 2, 2).permute(order) for order in list(itertools.permutations(range(4)))[:N]]
+    return lambda x: x.contiguous().view(-1), [(t,) for t in tensors]
+
+
+def calls_with_tensors_whose_values_python_sees():
+    return lambda x, t: x + len(str((t * 2).tolist())), [(torch.ones(2), torch.tensor([i, N])) for i in range(N)]
+
+
 @pytest.mark.parametrize(
     "make",
     [
         calls_with_nested_numbers, calls_with_lists_of_shapes, calls_with_lists_of_lengths, calls_with_objects,
-        calls_with_several_flags, calls_of_several_types,
+        calls_with_several_flags, calls_of_several_types, calls_with_members_of_an_enumeration, calls_with_slices,
+        calls_with_integers_as_keys, calls_with_keys_that_are_there_or_not, calls_with_sets, calls_with_strides,
+        calls_with_tensors_whose_values_python_sees,
     ],
 )  # fmt: skip
 def test_one_specialisation_is_tried_of_many_that_differ_inside_of_arguments(make):
@@ -78,6 +119,68 @@ def test_one_specialisation_is_tried_of_many_that_differ_in_a_modules_attribute(
                 assert torch.equal(compiled(x), x * module.factor)
                 assert proposed(compiled, x) == 1
     assert (cache_misses(compiled), cache_hits(compiled)) == (N, N)
+
+
+def in_a_default_dtype(i):
+    return default_dtype((torch.float32, torch.float64, torch.bfloat16, torch.float16)[i])
+
+
+def in_an_autocast(i):
+    return torch.autocast("cpu", dtype=(torch.bfloat16, torch.float16)[i % 2], enabled=i < 2)
+
+
+def with_a_variable_of_the_environment(i):
+    return mock.patch.dict(os.environ, {"THUNDER_TEST_LEVEL": str(i)})
+
+
+@contextlib.contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("around", [in_a_default_dtype, in_an_autocast, with_a_variable_of_the_environment])
+def test_one_specialisation_is_tried_of_many_for_states_of_the_process(around):
+    compiled, x = jit(lambda x: x + len(os.environ.get("THUNDER_TEST_LEVEL", ""))), torch.ones(2)
+    for _ in range(2):
+        for i in range(3):
+            with around(i):
+                compiled(x)
+    assert cache_misses(compiled) == 3
+    for i in range(3):
+        with around(i):
+            assert proposed(compiled, x) == 1
+
+
+@pytest.mark.parametrize("cache", ["symbolic values", "auto"])
+def test_one_specialisation_is_tried_of_many_that_fix_what_they_compute_of_open_numbers(cache):
+    def chunks(x, n):
+        return [x + i for i in range(n // 10)]
+
+    compiled, x = jit(chunks, cache=cache), torch.ones(2)
+    for n in (31, 52, 71, 93, 35, 57, 76, 98):
+        for found, expected in zip(compiled(x, n), chunks(x, n), strict=True):
+            assert torch.equal(found, expected)
+    assert cache_misses(compiled) <= 5
+    assert [proposed(compiled, x, n) for n in (55, 74, 95)] == [
+        1 if cache == "symbolic values" else 2
+    ] * 3  # and the first
+
+
+def test_one_specialisation_is_tried_of_those_that_ask_one_question_after_the_other():
+    def first(x, flags):
+        return x + next(i for i, flag in enumerate(flags) if flag)
+
+    compiled, x = jit(first, cache="constant values"), torch.ones(2)
+    for i in range(60):
+        flags = [k == i for k in range(60)]
+        assert torch.equal(compiled(x, flags), x + i)
+        assert proposed(compiled, x, flags) == 1
+    assert cache_misses(compiled) == 60
 
 
 def calls_written_in_many_ways():

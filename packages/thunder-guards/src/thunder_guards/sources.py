@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -9,6 +10,8 @@ from thunder_guards.places import STEPS
 from thunder_ir import Context, literal, quickly_made
 
 COMPARABLE = ("attribute", "item", "kept item", "cell")
+UNKNOWN = object()
+"""In the place of what cannot be compared."""
 Place: TypeAlias = tuple[Any, ...]
 """A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 
@@ -61,6 +64,17 @@ class Source:
             return None
         return (*base, self.kind, None if self.kind == "cell" else self.key)  # a cell holds one thing by any name
 
+    @property
+    def question(self) -> Place | None:
+        """What tells whether two sources ask the same: the place, or a call of the same function on the same."""
+        if self.is_held or self.base is None:
+            return self.place
+        base = self.base.question
+        if base is None or self.kind not in (*COMPARABLE, "call"):
+            return None
+        key = None if self.kind == "cell" else _as_key(self.key)
+        return None if key is UNKNOWN else (*base, self.kind, key)
+
     def expression(self, context: Context) -> str:
         """Return Python source that evaluates to the value, for use in a prologue."""
         if self.is_held and not self.is_weak:
@@ -96,6 +110,17 @@ class Source:
         if self.kind == "call":
             return f"{self.base}({', '.join(map(str, self.key))})"
         return STEPS[self.kind].shown(str(self.base), self.key)
+
+
+def _as_key(key: object) -> Hashable:
+    """Return what tells a key, or what a call is given, from others; :data:`UNKNOWN` for what cannot be compared."""
+    if isinstance(key, Source):
+        found: Hashable = key.question
+        return UNKNOWN if found is None else found
+    if type(key) is tuple:
+        parts = tuple(map(_as_key, key))
+        return UNKNOWN if UNKNOWN in parts else parts
+    return (type(key), key) if type(key) in (str, int, bool, bytes, type(None), type(...)) else UNKNOWN
 
 
 def _argument(value: object, context: Context) -> str:

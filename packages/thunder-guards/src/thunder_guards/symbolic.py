@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors import to_callable
-from thunder_guards._guards import Guard, same_value
+from thunder_guards._guards import Aspect, Guard, Told, is_looked_up, same_value
 from thunder_guards.sources import Source
 from thunder_ir import (
     BoundSymbol,
@@ -50,6 +51,9 @@ class ContiguousGuard(Guard):
 
     def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)}.is_contiguous()"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        yield "{}.is_contiguous()", True
 
     def problem(self, value: Any) -> str | None:
         return None if value.is_contiguous() else "is not contiguous, compiled for a contiguous tensor"
@@ -115,6 +119,39 @@ def _telling(constraints: Sequence[Constraint]) -> tuple[tuple[Constraint, ...],
             narrowed(relation, constraint.holds, polynomial, bounds)
         found.append(constraint)
     return tuple(found), bounds
+
+
+def told_by_numbers(numbers: Sequence[NumberInput], constraints: Sequence[Constraint]) -> Iterator[Told]:
+    """Yield what tells programs apart that compare numbers which each computes of its open ones in the same way."""
+    sources = {number.proxy.name: number.source for number in numbers}
+    for constraint in telling(constraints):
+        left, right = constraint.left, constraint.right
+        if not isinstance(left, NumberProxy):
+            left, right = right, left
+        if constraint.relation in ("eq", "same") and constraint.holds and is_looked_up(right):
+            question = _question(left, sources)
+            if question is not None:
+                yield ("number", question), functools.partial(_look, numbers, left), right
+
+
+def _question(number: object, sources: Mapping[str, Source]) -> Hashable:
+    """Return what tells whether two numbers are computed alike; ``None`` for one that cannot be compared."""
+    if not isinstance(number, NumberProxy):
+        return (type(number), number) if is_looked_up(number) else None
+    call = number.definition
+    if call is None:
+        return sources[number.name].question if number.name in sources else None
+    args = tuple([_question(a, sources) for a in call.args])
+    return None if call.kwargs or None in args else (id(call.symbol), args)
+
+
+def _look(numbers: Sequence[NumberInput], number: NumberProxy, context: Context) -> str:
+    """Return Python source that computes a number of the open ones of a program."""
+    inputs = [n.proxy for n in numbers]
+    calls = _Numbers(inputs)
+    made = calls.computed(number)
+    compute = to_callable(Trace("number", tuple(inputs), tuple(calls.calls), made))
+    return f"{context.object(compute, 'number')}({', '.join([n.source.expression(context) for n in numbers])})"
 
 
 def described(constraint: Constraint) -> str:

@@ -86,7 +86,7 @@ def _call_function(acquisition: Acquiring, function: types.FunctionType, *args: 
 
 
 def _computed(acquisition: Acquiring, given: object, record: Callable[[], Any]) -> Any:
-    """Return traced tensors for what is recorded, each with memory of its own."""
+    """Return traced tensors for what is recorded, each with memory of its own: without gaps, whatever it was a view of."""
     recorded = acquisition.builder.bound_symbols
     count = len(recorded)
     output = record()
@@ -95,7 +95,7 @@ def _computed(acquisition: Acquiring, given: object, record: Callable[[], Any]) 
         views = bound.has_tag(OpTags.VIEW) and bound.inputs and bound.inputs[0].name in shared
         shared.update([p.name for p in bound.outputs if views])
     copies = {
-        p.name: acquisition.on_values(torch.clone, (p,), {})
+        p.name: acquisition.on_values(torch.clone, (p,), {"memory_format": torch.contiguous_format})
         for p in flat_proxies(output)
         if isinstance(p, TensorProxy) and p.name in shared
     }

@@ -1,40 +1,39 @@
 """Telling apart the specialisations that one key leads to, by what their guards expect.
 
 Specialisations that differ in an attribute of a module, or in what a list among the arguments holds, have the same key.
-They are arranged as a decision tree: each fork looks at one thing that most behind it have a guard for and expect
-different values of; the others are behind it, too. The tree only proposes; the guards of what it proposes decide.
+They are arranged as a decision tree: each fork asks one thing that most behind it have a guard for and expect
+different answers to; the others are behind it, too. The tree only proposes; the guards of what it proposes decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from thunder_guards._codegen.specialise import Specialisation
 from thunder_guards._guards import GONE, TensorGuard, ValueGuard
-from thunder_guards.sources import Source
-from thunder_guards.symbolic import fixed_numbers
+from thunder_guards.symbolic import fixed_numbers, told_by_numbers
 from thunder_ir import Context
 
-Facts = dict[Any, tuple[Source, str, Any]]
-"""By place and aspect: where it comes from, the aspect as a template of Python source, and the value expected."""
+Facts = dict[Hashable, tuple[Callable[[Context], str], Any]]
+"""By question: Python source that asks it, and the answer that a specialisation expects."""
 
 
 @dataclass(slots=True)
 class Fork:
-    """Specialisations that one look tells apart.
+    """Specialisations that one question tells apart.
 
     Args:
-        key: place and aspect of what is looked at.
-        look: ``(args, kwargs) -> value``.
-        branches: by value.
+        question: what is asked.
+        look: ``(args, kwargs) -> answer``.
+        branches: by answer.
         rest: those that rely on nothing there.
     """
 
-    key: Any
+    question: Hashable
     look: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
-    branches: dict[Any, Node]
+    branches: dict[Hashable, Node]
     rest: Node | None = None
 
     def branch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node | None:
@@ -51,13 +50,15 @@ Node = Specialisation | tuple[Specialisation, ...] | Fork
 
 def candidates(node: Node | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Specialisation, ...]:
     """Return the specialisations that may serve a call, the newest first where nothing tells them apart."""
-    if node is None:
-        return ()
-    if isinstance(node, Specialisation):
-        return (node,)
-    if isinstance(node, tuple):
-        return node
-    return (*candidates(node.branch(args, kwargs), args, kwargs), *candidates(node.rest, args, kwargs))
+    found: tuple[Specialisation, ...] = ()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Fork):
+            waiting += (node.rest, node.branch(args, kwargs))
+        elif node is not None:
+            found += node if isinstance(node, tuple) else (node,)
+    return found
 
 
 def added(node: Node | None, specialisation: Specialisation) -> Node:
@@ -67,39 +68,53 @@ def added(node: Node | None, specialisation: Specialisation) -> Node:
         node: the tree, or ``None``. Others may be reading it meanwhile: they find the tree before or after.
         specialisation: what is added.
     """
-    if node is None:
-        return specialisation
-    if isinstance(node, Fork):
-        fact = facts_of(specialisation).get(node.key)
-        if fact is None:
-            node.rest = added(node.rest, specialisation)
-        else:
-            node.branches[fact[-1]] = added(node.branches.get(fact[-1]), specialisation)
-        return node
-    return _forked((specialisation, *(node if isinstance(node, tuple) else (node,))))
+    return specialisation if node is None else _added(node, specialisation, facts_of(specialisation))
 
 
-def _forked(those: tuple[Specialisation, ...]) -> Node:
-    """Return a fork at the fact that tells most of the specialisations apart; them as they are if none does."""
-    facts = [facts_of(s) for s in those]
-    found: dict[Any, set[Any]] = {}
-    for each in facts:
-        for key, fact in each.items():
-            found.setdefault(key, set()).add(fact[-1])
-    best = max(found, key=lambda key: len(found[key]), default=None)
-    if best is None or len(found[best]) == 1:
-        return those
-    source, aspect, _ = next(f[best] for f in facts if best in f)
-    fork = Fork(best, _look(source, aspect), {})
-    for specialisation in reversed(those):
-        added(fork, specialisation)
+def _added(node: Node, specialisation: Specialisation, facts: Facts) -> Node:
+    """Return the tree with one more specialisation, of which these are the facts."""
+    fork, fact = None, None
+    here: Node | None = node
+    while isinstance(here, Fork):
+        fork, fact = here, facts.get(here.question)
+        here = fork.rest if fact is None else fork.branches.get(fact[1])
+    made = specialisation if here is None else _forked(specialisation, facts, here)
+    if fork is None:
+        return made
+    if fact is None:
+        fork.rest = made
+    else:
+        fork.branches[fact[1]] = made
+    return node
+
+
+def _forked(specialisation: Specialisation, facts: Facts, others: Specialisation | tuple[Specialisation, ...]) -> Node:
+    """Return a fork at what tells most of the specialisations apart; them as they are if nothing does.
+
+    Args:
+        specialisation, facts: the one that is added.
+        others: one or more that nothing told apart.
+    """
+    known = others if isinstance(others, tuple) else (others,)
+    those = [(specialisation, facts), *[(other, facts_of(other)) for other in known]]
+    answers: dict[Hashable, set[Hashable]] = {}
+    for _, each in those:
+        for question, (_, answer) in each.items():
+            answers.setdefault(question, set()).add(answer)
+    best = max(answers, key=lambda question: len(answers[question]), default=None)
+    if best is None or len(answers[best]) == 1:
+        return (specialisation, *known)
+    look = next(each[best][0] for _, each in those if best in each)
+    fork = Fork(best, _function(look), {})
+    for other, expected in reversed(those):
+        _added(fork, other, expected)
     return fork
 
 
-def _look(source: Source, aspect: str) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
+def _function(look: Callable[[Context], str]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
     context = Context()
     context.names.reserve(["args", "kwargs"])
-    text = f"lambda args, kwargs: {aspect.format(source.expression(context))}"
+    text = f"lambda args, kwargs: {look(context)}"
     return eval(text, context.globals)  # type: ignore[no-any-return]
 
 
@@ -111,14 +126,6 @@ def facts_of(specialisation: Specialisation) -> Facts:
         ValueGuard(number.source, value)
         for number, value in fixed_numbers(program.numbers, program.computation.constraints)
     ]
-    return _facts([*program.guards, *tensors, *numbers])
-
-
-def _facts(guards: Sequence[Any]) -> Facts:
-    found: Facts = {}
-    for guard in guards:
-        place = guard.source.place
-        if place is not None:
-            for aspect, value in guard.facts():
-                found[place, aspect] = (guard.source, aspect, value)
-    return found
+    told = [fact for guard in (*program.guards, *tensors, *numbers) for fact in guard.told()]
+    told += [*told_by_numbers(program.numbers, program.computation.constraints), *program.environment.told()]
+    return {question: (look, answer) for question, look, answer in told}

@@ -1,7 +1,7 @@
 """Guards: facts about external state that a program relies on, a module per kind of value."""
 
 from thunder_guards._guards.arguments import ArgumentsGuard
-from thunder_guards._guards.base import GONE, Guard
+from thunder_guards._guards.base import GONE, Aspect, Guard, Told
 from thunder_guards._guards.computed import ComputedValuesGuard, Step
 from thunder_guards._guards.containers import (
     EmptyGuard,
@@ -41,15 +41,16 @@ from thunder_guards._guards.values import (
     SameAsBeforeGuard,
     TypeGuard,
     ValueGuard,
+    is_looked_up,
     same_value,
 )
 
 __all__ = [
-    "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "BoundsGuard", "ComputedValuesGuard",
+    "FEW", "GATHERED", "GONE", "ArgumentsGuard", "Aspect", "AttributeAbsentGuard", "BoundsGuard", "ComputedValuesGuard",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
     "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
     "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
-    "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard",
-    "ValueGuard", "checker", "distinct", "environment", "gathered", "metadata_of", "nth_key", "python_checker",
-    "same_value",
+    "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "Told", "ToldGuard", "TypeGuard",
+    "ValueGuard", "checker", "distinct", "environment", "gathered", "is_looked_up", "metadata_of", "nth_key",
+    "python_checker", "same_value",
 ]  # fmt: skip

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
 
 from thunder_guards.sources import Source
 from thunder_ir import Context
+
+Aspect: TypeAlias = str | Callable[[Any], Any]
+"""What is looked at of a value: Python source with a place for it, or a function. Equal ones look at the same."""
+Told: TypeAlias = tuple[Hashable, Callable[[Context], str], Any]
+"""What tells programs apart: a question that can be compared, Python source that asks it, and the answer."""
 
 GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, OSError, ReferenceError, RuntimeError)
 """What is raised on the way to a value that is not there any more, or by a tensor that has no shape."""
@@ -44,9 +50,16 @@ class Guard:
         made.source = source
         return made
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
-        """Return what can be looked up in a dict: templates of Python source about the value, and what they give."""
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        """Return what can be looked up in a dict: what is looked at of the value, and what is seen."""
         return ()
+
+    def told(self) -> Iterable[Told]:
+        """Return what tells programs apart that have guards of this kind."""
+        question = self.source.question
+        if question is not None:
+            for aspect, answer in self.facts():
+                yield (question, aspect), Look(self.source, aspect), answer
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say how the fact fails to hold now, with old and new value; ``None`` if it holds."""
@@ -62,6 +75,26 @@ class Guard:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.source}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Looks at a value.
+
+    Args:
+        source: of the value.
+        aspect: what is looked at of it.
+    """
+
+    source: Source
+    aspect: Aspect
+
+    def __call__(self, context: Context) -> str:
+        """Return the Python source that looks."""
+        here = self.source.expression(context)
+        if isinstance(self.aspect, str):
+            return self.aspect.format(here)
+        return f"{context.object(self.aspect, 'aspect')}({here})"
 
 
 class PairGuard(Guard):

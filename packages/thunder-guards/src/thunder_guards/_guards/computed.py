@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_guards._guards.base import GONE, Guard, shown
+from thunder_guards._guards.base import GONE, Guard, Told, shown
 from thunder_guards.sources import Source
-from thunder_ir import Context, TensorProxy, map_values
+from thunder_ir import Context, Proxy, TensorProxy, flat_proxies, literal, map_values
 from thunder_ir.passes import pair_outputs
 
 
@@ -27,6 +27,19 @@ class Step:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: Any
+
+    def question(self, numbered: Mapping[str, str]) -> Hashable:
+        """Return what tells whether two steps compute the same; ``None`` for one that cannot be compared.
+
+        Args:
+            numbered: what stands for the values, by name.
+        """
+        context = Context()
+        text = literal(
+            map_values(lambda v: v.renamed(numbered[v.name]) if isinstance(v, Proxy) else v, (self.args, self.kwargs)),
+            context,
+        )
+        return None if context.globals.keys() - context.imports.keys() else (self.function, text)
 
     def run(self, values: dict[str, torch.Tensor]) -> None:
         """Make the call on the tensors that are filed under the names of the proxies, and file what it returns."""
@@ -49,6 +62,13 @@ def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
         return False
     return torch.equal(a, b) or bool(torch.all((a == b) | ((a != a) & (b != b))))
+
+
+def contents(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Return what a dict finds a tensor by that is the same for a program."""
+    inexact = tensor.is_floating_point() or tensor.is_complex()
+    values = (tensor.detach() + 0 if inexact else tensor.detach()).cpu().contiguous()  # zeros of one sign
+    return tuple(tensor.shape), tensor.dtype, values.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 class ComputedValuesGuard(Guard):
@@ -74,8 +94,47 @@ class ComputedValuesGuard(Guard):
         sources = ", ".join([source.expression(context) for _, source in self.inputs])
         return f"{context.object(self.difference, 'computed_difference')}({sources}) is None"
 
+    def told(self) -> Iterable[Told]:
+        """Return what tells programs apart that see values which each computes in the same way."""
+        numbered = {name: f"v{i}" for i, name in enumerate(self._computed_in_order())}
+        steps = tuple([step.question(numbered) for step in self.steps])
+        asked = tuple([source.question for _, source in self.inputs])
+        if None not in asked and None not in steps:
+            question = ("computed", asked, steps, tuple([numbered[name] for name in self.expected]))
+            yield question, self._look, tuple(map(contents, self.expected.values()))
+
+    def _computed_in_order(self) -> dict[str, None]:
+        """Return the names of the inputs, and of what the steps compute."""
+        outputs = [p.name for step in self.steps for p in flat_proxies(step.outputs)]
+        return dict.fromkeys([*[name for name, _ in self.inputs], *outputs])
+
+    def _look(self, context: Context) -> str:
+        sources = ", ".join([source.expression(context) for _, source in self.inputs])
+        return f"{context.object(self.seen, 'seen')}({sources})"
+
+    def seen(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
+        """Return the contents of what comes of these inputs.
+
+        Raises:
+            ValueError: it cannot be computed of them.
+        """
+        values = self._values(tensors)
+        if isinstance(values, str):
+            raise ValueError(values)
+        return tuple([contents(values[name]) for name in self.expected])
+
     def difference(self, *tensors: torch.Tensor) -> str | None:
         """Say which of the values is another one for these inputs; ``None`` if none is."""
+        values = self._values(tensors)
+        if isinstance(values, str):
+            return values
+        for name, expected in self.expected.items():
+            if not same_tensor(values[name], expected):
+                return f"is {shown(values[name].tolist())}, compiled for {shown(expected.tolist())}"
+        return None
+
+    def _values(self, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor] | str:
+        """Return the values that come of these inputs, by name; a text that says why there are none."""
         if not all([isinstance(t, torch.Tensor) for t in tensors]):
             return "has no tensors"
         values = {name: tensor for (name, _), tensor in zip(self.inputs, tensors, strict=True)}
@@ -84,10 +143,7 @@ class ComputedValuesGuard(Guard):
                 step.run(values)
         except Exception as error:  # inputs of another kind, for which PyTorch raises what it likes
             return f"cannot be computed ({type(error).__name__})"
-        for name, expected in self.expected.items():
-            if not same_tensor(values[name], expected):
-                return f"is {shown(values[name].tolist())}, compiled for {shown(expected.tolist())}"
-        return None
+        return values
 
     def problem(self, value: object) -> str | None:
         return None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
 import torch
 
-from thunder_guards._guards.base import Guard, shown
-from thunder_guards._guards.values import same_value
+from thunder_guards._guards.base import Aspect, Guard, shown
+from thunder_guards._guards.values import is_looked_up, same_value
 from thunder_guards.kinds import counts_natively, length_of
 from thunder_guards.sources import Source
 from thunder_ir import Context, literal
@@ -36,7 +37,7 @@ class LengthGuard(Guard):
         count = "len" if self.counts else context.object(length_of, "length_of")
         return f"{count}({self.source.expression(context)}) == {self.length}"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
         if self.counts:
             yield "len({})", self.length
 
@@ -62,8 +63,8 @@ class KeysGuard(Guard):
         identical = f"len({here}) == {len(self.keys)} and all(map({is_same}, {here}, {keys}))"
         return f"({identical} or {same}({here}, {keys}))"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
-        if all(type(k) is str for k in self.keys):
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        if is_looked_up(self.keys):
             yield "tuple({})", self.keys
 
     def problem(self, value: Any) -> str | None:
@@ -108,6 +109,21 @@ def _typed(member: Any) -> tuple[Any, ...]:
     return (cls, member, math.copysign(1.0, member)) if cls is float else (cls, member)
 
 
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Says whether a key is in a dict or set.
+
+    Args:
+        key: the key.
+    """
+
+    key: Hashable
+
+    def __call__(self, container: Any) -> bool:
+        """Return whether it is in there."""
+        return self.key in container
+
+
 class MembershipGuard(Guard):
     """A key is in a dict or set, or is not.
 
@@ -129,6 +145,10 @@ class MembershipGuard(Guard):
     def condition(self, context: Context) -> str:
         word = "in" if self.present else "not in"
         return f"{literal(self.key, context)} {word} {self.source.expression(context)}"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        if is_looked_up(self.key):
+            yield Has(self.key), self.present
 
     def problem(self, value: Any) -> str | None:
         if (self.key in value) == self.present:
@@ -157,6 +177,9 @@ class LacksGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)}.keys().isdisjoint({literal(self.names, context)})"
 
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        return [(Has(name), False) for name in self.names]
+
     def problem(self, value: Any) -> str | None:
         found = [name for name in self.names if name in value]
         return f"has the key {shown(found[0])} now" if found else None
@@ -181,6 +204,9 @@ class EmptyGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"not {self.source.expression(context)}"
 
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        yield "len({})", 0
+
     def problem(self, value: Any) -> str | None:
         return f"has {len(value)} items, compiled for none" if value else None
 
@@ -197,6 +223,10 @@ class SetGuard(Guard):
     def condition(self, context: Context) -> str:
         same, members = context.object(same_members, "same_members"), context.object(self.members, "members")
         return f"{same}({self.source.expression(context)}, {members})"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        if is_looked_up(self.members):
+            yield "tuple({})", self.members
 
     def problem(self, value: Any) -> str | None:
         return (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 
+from thunder_guards._guards.base import Told
 from thunder_ir import Context
 from thunder_torch.torch_versions import default_device
 from thunder_torch.uncast import AUTOCAST_DEVICES
@@ -38,20 +39,6 @@ class Environment:
             if old != new:
                 return f"torch's {f.name} is {new}, compiled for {old}"
         return None
-
-
-def environment() -> Environment:
-    """Return PyTorch's state now."""
-    return Environment(
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        torch.get_default_dtype(),
-        str(default_device()),
-        autocast_state(),
-        (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
-        attention_kernels(),
-        matmul_precision(),
-    )
 
 
 def attention_kernels() -> tuple[bool, ...]:
@@ -88,6 +75,29 @@ def autocast_state() -> tuple[Any, ...]:
     )
 
 
+def determinism() -> tuple[bool, bool]:
+    """Return whether only deterministic algorithms are to run, and whether others are but warned of."""
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+_ASKED: dict[str, Callable[[], Any]] = {
+    "grad_enabled": torch.is_grad_enabled,
+    "inference_mode": torch.is_inference_mode_enabled,
+    "default_dtype": torch.get_default_dtype,
+    "default_device": lambda: str(default_device()),
+    "autocast": autocast_state,
+    "deterministic": determinism,
+    "sdpa": attention_kernels,
+    "matmul_precision": matmul_precision,
+}
+"""What tells each part of the state."""
+
+
+def environment() -> Environment:
+    """Return PyTorch's state now."""
+    return Environment(**{name: ask() for name, ask in _ASKED.items()})
+
+
 class EnvironmentGuard:
     """PyTorch's state is what it was.
 
@@ -121,9 +131,29 @@ class EnvironmentGuard:
             f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()",
         ]
 
+    def told(self) -> Iterable[Told]:
+        """Return what tells programs apart that were compiled for other states."""
+        for name, ask in _ASKED.items():
+            yield ("environment", name), _Asks(ask), getattr(self.environment, name)
+
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say in what the state differs; ``None`` if it does not."""
         return self.environment.difference(environment())
+
+
+@dataclass(frozen=True, slots=True)
+class _Asks:
+    """Asks a function without arguments.
+
+    Args:
+        function: the function.
+    """
+
+    function: Callable[[], Any]
+
+    def __call__(self, context: Context) -> str:
+        """Return the Python source that asks."""
+        return f"{context.object(self.function, 'asked')}()"
 
 
 _SDPA_DEFAULT = (True, True, True, True)

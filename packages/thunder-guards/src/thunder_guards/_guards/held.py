@@ -7,11 +7,11 @@ fastest where it is written out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter, is_
 from typing import Any
 
-from thunder_guards._guards.base import GONE, Guard, PairGuard, shown
+from thunder_guards._guards.base import GONE, Aspect, Guard, PairGuard, shown
 from thunder_guards.kinds import is_array
 from thunder_guards.sources import Source, held
 from thunder_ir import Context
@@ -54,6 +54,12 @@ class HeldPartGuard(Guard):
         now = f"type({here})" if self.part == "type" else f"{here}.{self.part}"
         expected = "None" if self.value is None else context.object(self.value, self.part.strip("_"))
         return f"{now} is {expected}"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        if self.part == "type":
+            yield "type({})", self.value
+        else:
+            yield f"id({{}}.{self.part})", id(self.value)
 
     def problem(self, value: object) -> str | None:
         now = GETTERS[self.part](value)
@@ -145,6 +151,10 @@ class SnapshotGuard(Guard):
     def condition(self, context: Context) -> str:
         take = context.object(snapshot, "snapshot")
         return f"{take}({self.source.expression(context)}) == {context.object(self.snapshot, 'contents')}"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        if isinstance(self.snapshot[-1], bytes):
+            yield snapshot, self.snapshot
 
     def problem(self, value: object) -> str | None:
         return None if snapshot(value) == self.snapshot else "holds other values than it was compiled for"

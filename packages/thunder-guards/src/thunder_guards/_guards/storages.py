@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from thunder_guards._guards.base import Guard, PairGuard
+from thunder_guards._guards.base import Aspect, Guard, PairGuard
 from thunder_guards.memory import place_in_storage
 from thunder_guards.sources import Source
 from thunder_ir import Context
@@ -24,6 +25,9 @@ class PlaceInStorageGuard(Guard):
         return (
             f"{context.object(place_in_storage, 'place_in_storage')}({self.source.expression(context)}) == {self.place}"
         )
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        yield place_in_storage, self.place
 
     def problem(self, value: Any) -> str | None:
         now = place_in_storage(value)

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from thunder_guards._guards.base import Guard, PairGuard
+from thunder_guards._guards.base import Aspect, Guard, PairGuard
+from thunder_guards._guards.values import is_looked_up
 from thunder_guards.sources import Source
 from thunder_ir import Context, quickly_made
 from thunder_torch.specs import STORAGE_ID, storage_key
@@ -106,12 +107,15 @@ class TensorGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"{context.object(self.metadata, 'metadata')}.problem({self.source.expression(context)}) is None"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
-        yield "type({})", self.metadata.type
-        yield "{}.dtype", self.metadata.dtype
-        yield "{}.requires_grad", self.metadata.requires_grad
-        if None not in self.metadata.shape:
-            yield "{}.shape", self.metadata.shape
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        expected = self.metadata
+        yield "type({})", expected.type
+        for name in ("dtype", "device", "layout", "requires_grad"):
+            yield f"{{}}.{name}", getattr(expected, name)
+        if None not in expected.shape:
+            yield "{}.shape", expected.shape
+        if None not in expected.strides:
+            yield "{}.stride()", expected.strides
 
     def problem(self, value: object) -> str | None:
         return self.metadata.problem(value)
@@ -166,6 +170,10 @@ class ToldGuard(Guard):
     def condition(self, context: Context) -> str:
         told = f"{context.object(self.tell, self.tell.__name__)}({self.source.expression(context)})"
         return f"{told} == {context.object(self.value, 'told')}"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        if is_looked_up(self.value):
+            yield self.tell, self.value
 
     def problem(self, value: Any) -> str | None:
         now = self.tell(value)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime
 import enum
 import math
+import pathlib
 import weakref
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from thunder_guards._guards.base import Guard, shown
-from thunder_guards.kinds import is_value
+from thunder_guards._guards.base import Aspect, Guard, shown
+from thunder_guards.kinds import NumPyScalar, is_value
 from thunder_guards.sources import Source
 from thunder_ir import Context, literal
 
@@ -61,7 +62,23 @@ _TOLD_APART_BY_EQ = frozenset({
 })  # fmt: skip
 
 
-_LOOKED_UP = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)
+_LOOKED_UP = frozenset({
+    bool, int, float, complex, str, bytes, type(None), type(...), range, torch.dtype, torch.device, torch.layout,
+    torch.memory_format, torch.Size, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+    type(pathlib.Path()), type(pathlib.PurePath()),
+})  # fmt: skip
+
+
+def is_looked_up(value: Any) -> bool:
+    """Whether a dict finds a value, or a tuple of such, by any other one that is the same: NaN it does not."""
+    if type(value) is tuple:
+        return all(map(is_looked_up, value))
+    return (type(value) in _LOOKED_UP or isinstance(value, NumPyScalar)) and bool(value == value)
+
+
+def parts_of_slice(value: slice) -> tuple[Any, ...]:
+    """Return what a slice is made of, which a dict finds, as it does not find slices."""
+    return value.start, value.stop, value.step
 
 
 class ValueGuard(Guard):
@@ -82,10 +99,16 @@ class ValueGuard(Guard):
             return f"{here}.__class__ is {type(value).__name__} and {here} == {literal(value, context)}"
         return f"{context.object(same_value, 'same_value')}({here}, {context.object(value, type(value).__name__)})"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
-        yield "type({})", type(self.value)
-        if isinstance(self.value, _LOOKED_UP) and self.value == self.value:
-            yield "{}", self.value
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        value = self.value
+        yield "type({})", type(value)
+        if isinstance(value, enum.Enum):
+            yield "id({})", id(value)
+        elif isinstance(value, slice):
+            if is_looked_up(parts_of_slice(value)):
+                yield parts_of_slice, parts_of_slice(value)
+        elif is_looked_up(value):
+            yield "{}", value
 
     def problem(self, value: object) -> str | None:
         if same_value(value, self.value):
@@ -126,7 +149,7 @@ class IdentityGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)} is {context.object(self.value, type(self.value).__name__)}"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
         yield "type({})", type(self.value)
         yield "id({})", id(self.value)
 
@@ -148,7 +171,7 @@ class SameAsBeforeGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"{context.object(self.reference, 'alive')}() is {self.source.expression(context)} is not None"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
         value = self.reference()
         yield "type({})", type(value)
         yield "id({})", id(value)
@@ -172,7 +195,7 @@ class TypeGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"type({self.source.expression(context)}) is {context.object(self.type, self.type.__name__)}"
 
-    def facts(self) -> Iterable[tuple[str, Any]]:
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
         yield "type({})", self.type
 
     def problem(self, value: object) -> str | None:
@@ -192,6 +215,9 @@ class AttributeAbsentGuard(Guard):
 
     def condition(self, context: Context) -> str:
         return f"not hasattr({self.source.expression(context)}, {self.name!r})"
+
+    def facts(self) -> Iterable[tuple[Aspect, Any]]:
+        yield f"hasattr({{}}, {self.name!r})", False
 
     def problem(self, value: object) -> str | None:
         return f"has an attribute {self.name!r} now" if hasattr(value, self.name) else None
