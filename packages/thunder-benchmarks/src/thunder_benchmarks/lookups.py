@@ -10,99 +10,26 @@ import argparse
 import random
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import nn
-
 import thunder
+from thunder_benchmarks.lookup_cases import DIFFERENCES, Difference, Reads
 from thunder_benchmarks.tables import show
 
-PARAMETERS = 200
 PER_BLOCK = 1000
-
-
-class Reads(nn.Module):
-    """A module that reads many parameters, and computes little.
-
-    Args:
-        count: of parameters.
-    """
-
-    def __init__(self, count: int = PARAMETERS) -> None:
-        super().__init__()
-        self.weights = nn.ParameterList([nn.Parameter(torch.ones(2)) for _ in range(count)])
-        self.number: Any = 0
-
-    def forward(self, x: torch.Tensor, number: Any = 0, config: Any = None) -> torch.Tensor:
-        """Return a sum of all that is given, numbers as text: so each has a specialisation of its own."""
-        weight = torch.cat(list(self.weights))
-        given = config["number"] if config is not None else number
-        return x.sum() + weight[0] + len(f"{given} {self.number}")
-
-
-@dataclass(frozen=True)
-class Case:
-    """What specialisations differ in.
-
-    Args:
-        name: for the table.
-        cache: the option.
-        call: calls a compiled module the way that leads to specialisation ``i``.
-    """
-
-    name: str
-    cache: str
-    call: Callable[[Any, int], Any]
-
-
-def _by_shape(module: Any, i: int) -> Any:
-    return module(SHAPED[i])
-
-
-def _by_lists_of_shapes(module: Any, i: int) -> Any:
-    return module(SHAPED[i], number=i % 7, config={"number": i})
-
-
-def _by_attribute(module: Any, i: int) -> Any:
-    module.number = i
-    return module(SHAPED[0])
-
-
-def _by_grad_mode(module: Any, i: int) -> Any:
-    with torch.set_grad_enabled(i % 2 == 0):
-        return module(SHAPED[0], number=i // 2)
-
-
-def _by_dtype(module: Any, i: int) -> Any:
-    return module(TYPED[i % len(TYPED)], number=i // len(TYPED))
-
-
-SHAPED = [torch.ones(2, i + 2) for i in range(1000)]
-TYPED = [torch.ones(3).to(dtype) for dtype in (torch.float32, torch.float64, torch.int64, torch.int32)]
-DIFFERENCES: dict[str, Callable[[Any, int], Any]] = {
-    "shape": _by_shape,
-    "number": lambda module, i: module(SHAPED[0], number=i),
-    "number in a dict": lambda module, i: module(SHAPED[0], config={"number": i}),
-    "shape and numbers": _by_lists_of_shapes,
-    "attribute": _by_attribute,
-    "grad mode": _by_grad_mode,
-    "dtype": _by_dtype,
-}
 CACHES = ("constant values", "symbolic values", "auto")
 
 
-def specialised(case: Case, count: int) -> Any:
+def specialised(difference: Difference, cache: str, count: int) -> Any:
     """Return a module that was called in so many ways."""
-    module = thunder.jit(Reads(), cache=case.cache)
+    module = thunder.jit(Reads(difference.read), cache=cache)
     for i in range(count):
-        case.call(module, i)
+        difference.call(module, i)
     return module
 
 
-def hit(case: Case, module: Any, count: int, blocks: int = 5) -> float:
+def hit(difference: Difference, module: Any, count: int, blocks: int = 5) -> float:
     """Return the CPU µs of a call, whichever of the specialisations it is for: the best of several blocks."""
     order = [i % count for i in range(PER_BLOCK)]
     random.Random(0).shuffle(order)
@@ -110,18 +37,18 @@ def hit(case: Case, module: Any, count: int, blocks: int = 5) -> float:
     for _ in range(blocks):
         begin = time.process_time()
         for i in order:
-            case.call(module, i)
+            difference.call(module, i)
         best = min(best, time.process_time() - begin)
     return best / PER_BLOCK * 1e6
 
 
-def measured(case: Case, counts: Sequence[int]) -> list[tuple[int, float]]:
+def measured(difference: Difference, cache: str, counts: Sequence[int]) -> list[tuple[int, float]]:
     """Return for each count how many specialisations there are, and what a hit costs."""
     found = []
-    for count in counts:
-        module = specialised(case, count)
+    for count in [min(count, difference.ways) for count in counts]:
+        module = specialised(difference, cache, count)
         made = thunder.cache_misses(module)
-        found.append((made, hit(case, module, count)))
+        found.append((made, hit(difference, module, count)))
         assert thunder.cache_misses(module) == made, "calls that were met before are hits"
     return found
 
@@ -137,7 +64,7 @@ def main() -> None:
     lines = [["differ in", "cache", *[f"{count} ways: programs, µs, ratio" for count in arguments.counts]]]
     for name in arguments.only:
         for cache in arguments.caches:
-            rows = measured(Case(name, cache, DIFFERENCES[name]), arguments.counts)
+            rows = measured(DIFFERENCES[name], cache, arguments.counts)
             first = rows[0][1]
             lines.append([name, cache, *[f"{made}, {cost:.1f}, {cost / first:.2f}" for made, cost in rows]])
     show(lines, width=140)

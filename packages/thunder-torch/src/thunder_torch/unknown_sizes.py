@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ which it may return an argument itself, as ``dropout`` does of zero."""
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def has_unknown_sizes(tensors: list[Any]) -> bool:
+def has_unknown_sizes(tensors: Sequence[Any]) -> bool:
     """Whether a dimension of one of these tensors is known only when the program runs."""
     proxies = [t for t in tensors if isinstance(t, TensorProxy)]
     return any([d.__class__ is not int and is_unknown(d) for p in proxies for d in p.shape])

@@ -9,6 +9,7 @@ import torch
 from thunder_ir import TensorProxy
 from thunder_torch import viewed
 from thunder_torch.convert import fake_of
+from thunder_torch.only_views import is_only_view
 from thunder_torch.specs import storage_key
 from thunder_torch.unknown_sizes import rests_on_unknown
 from thunder_tracing.tensors.calls import Calls
@@ -79,6 +80,8 @@ class Layouts:
         try:
             made = self._fakes.run(function, (base, *given[1:]), named)
         except Exception:  # what the call returns is known: it reads values there, or estimated sizes do not fit
+            if is_only_view(function, (base, *given[1:]), named) and not rests_on_unknown((given, named)):
+                raise  # the tensor is laid out otherwise, which its metadata do not tell where sizes are open
             return [(v is not None, False) for v in viewed(function, given, named)]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]

@@ -89,7 +89,7 @@ class WriteCalls(TorchCalls):
             values = tuple(self.on_values(torch.Tensor.detach, (v,), {}) for v in values)
         for target, value in zip(targets, values, strict=True):
             if mutation.resizes and tuple(value.shape) != tuple(self.value(target).shape):
-                self.resize(target, value)
+                self.resize(mutation, target, value)
             else:
                 self.check_sources(mutation, target)
                 held = self.value(target)
@@ -180,12 +180,14 @@ class WriteCalls(TorchCalls):
             self.stages.add(before, target, change)
         return before
 
-    def resize(self, target: TracedTensor, value: TensorProxy) -> None:
-        """Do what ``out=`` does to a tensor of another shape."""
-        if target._memory.outside or target._viewed_as is not None or target._memory.views:
+    def resize(self, mutation: Mutation, target: TracedTensor, value: TensorProxy) -> None:
+        """Do what ``out=`` does to a tensor of another shape: most operations that read it, too, cannot resize it."""
+        read = [a for a in flatten((mutation.args, mutation.kwargs))[0] if isinstance(a, TracedTensor)]
+        is_read = any([a._memory is target._memory for a in read])
+        if is_read or target._memory.outside or target._viewed_as is not None or target._memory.views:
             raise AcquisitionError(
                 f"out= of shape {tuple(self.value(target).shape)} for a result of shape {tuple(value.shape)} resizes "
-                "a tensor that others see too, which is not supported; pass one of the right shape, or use what is "
+                "a tensor that is read or seen by others too, which is not supported; pass one of the right shape, or use what is "
                 "returned"
             )
         if value.dtype is not target._proxy.dtype:
