@@ -353,3 +353,42 @@ def test_a_leaf_of_a_size_that_only_the_run_tells_is_refused_or_split_off():
             run(module, x).backward()
         torch.testing.assert_close(modules[0].kept, modules[1].kept)
         torch.testing.assert_close(modules[0].kept.grad, modules[1].kept.grad)
+
+
+def given_other_memory(x, y):
+    y.data = x.data * 2
+    x.requires_grad_()
+    return y
+
+
+def exchanged(x, y):
+    x.data, y.data = y.data, x.data
+    x.requires_grad_()
+    return y
+
+
+@pytest.mark.parametrize("function", [given_other_memory, exchanged])
+def test_a_leaf_is_refused_of_which_a_tensor_of_other_memory_was_a_view(function):
+    x = randn(2, 2)
+    with pytest.raises(AcquisitionError, match="one was a view, before that was given other memory"):
+        jit(function, fallback="error")(x, x.t())
+    x, expected = randn(2, 2), randn(2, 2)
+    assert jit(function, fallback="split")(x, x.t()).requires_grad and function(expected, expected.t()).requires_grad
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_view_that_nothing_read_since_its_base_got_a_history_counts_as_a_leaf(reads):
+    def program(x):
+        base = torch.zeros(3)
+        view, other = base.view(-1), base.view(-1)
+        other.add_(x)
+        if reads:
+            view.sin()
+        view.requires_grad_(False)
+        return view * 2, view.requires_grad
+
+    if reads:
+        with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf"):
+            jit(program, fallback="error")(randn(3, requires_grad=True))
+    else:
+        same_as_eager(program, lambda: (randn(3, requires_grad=True),))

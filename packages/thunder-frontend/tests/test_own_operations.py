@@ -189,6 +189,20 @@ def test_values_of_prims_keep_what_they_are_when_the_program_writes_to_what_they
     assert torch.equal(x, X + 1)
 
 
+@pytest.mark.parametrize(
+    "transposed",
+    [
+        lambda x: prims.transpose(x, (1, 0)),
+        lambda x: lang.permute(x, (1, 0)),
+        lambda x: tnp.permute_dims(x, (1, 0)),
+    ],
+    ids=["prims", "lang", "numpy"],
+)
+def test_values_made_of_views_are_laid_out_as_the_program_is_told(transposed):
+    result, strides = jit(lambda x: (transposed(x), transposed(x).stride()))(torch.ones(2, 3))
+    assert result.stride() == strides == (2, 1)
+
+
 def test_symbols_of_torch_view_as_torch_does():
     def program(x):
         view = ltorch.reshape(x, (16,))

@@ -448,3 +448,16 @@ def test_copies_of_expanded_tensors_are_expanded():
         x = torch.arange(3.0).expand(rows, 3)
         copied = compiled(x)
         assert torch.equal(copied, x) and copied.stride() == x.stride() and copied.data_ptr() != x.data_ptr()
+
+
+def test_a_view_that_the_layout_of_a_written_tensor_forbids_is_refused_with_open_sizes():
+    def program(x):
+        x.mul_(2)
+        x.t().view(-1)
+        return x + 1
+
+    compiled = jit(program, cache="symbolic values", fallback="error")
+    x = mark_dynamic(torch.ones(4, 3), 0)
+    for function in (program, compiled, compiled):
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            function(x)

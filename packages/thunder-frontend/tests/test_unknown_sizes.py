@@ -437,3 +437,25 @@ def test_attention_of_unknown_lengths_drops_the_same_in_backward(masked):
         torch.manual_seed(0)
         found.append((torch.autograd.grad(run(x, keep).square().sum(), x)[0], torch.rand(1)))
     torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda v: v.select(0, 0), "index 0 out of range"),
+        (lambda v: v.view(2, 2), "is invalid for input of size 0"),
+        (lambda v: v + torch.ones(3), "must match the size of tensor b"),
+    ],
+    ids=["select", "view", "add"],
+)
+def test_what_sizes_of_the_run_are_refused_for_is_raised_though_nobody_reads_the_result(call, message):
+    def program(x):
+        positive = torch.masked_select(x, x > 0)
+        call(positive)
+        return positive + 2
+
+    compiled = jit(program, fallback="error")
+    fits = torch.ones(3) if message.startswith("must") else torch.ones(4)
+    assert torch.equal(compiled(fits), program(fits))
+    with pytest.raises((RuntimeError, IndexError), match=message):
+        compiled(-torch.ones(4))

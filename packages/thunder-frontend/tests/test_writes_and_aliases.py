@@ -589,3 +589,17 @@ def test_out_in_the_memory_of_what_a_kernel_reads_is_left_to_the_kernel():
         else:
             with pytest.raises(AcquisitionError, match=r"an out= in the memory of what it reads"):
                 jit(program, fallback="error")(x.clone())
+
+
+def test_out_that_is_read_is_not_resized():
+    def program(x, y):
+        z = y * 1
+        torch.mul(z, x, out=z)
+        return x * 2
+
+    args = torch.ones(3), torch.ones(3, 1)
+    with pytest.raises(AcquisitionError, match="resizes a tensor that is read or seen by others"):
+        jit(program, fallback="error")(*args)
+    for function in (program, jit(program, fallback="split")):
+        with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+            function(*args)

@@ -45,6 +45,8 @@ def _requires_grad_in_place(calls: Calls, tensor: T, requires_grad: bool = True)
     if calls.requires_grad(traced) == requires_grad:
         return tensor
     if not requires_grad and not calls.leaves.is_leaf(traced):
+        if calls.leaves.is_taken_for_leaf(traced):
+            return tensor  # it goes on to require grad, as its base does
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     if requires_grad and not before.dtype.is_inexact:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")

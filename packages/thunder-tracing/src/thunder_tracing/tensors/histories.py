@@ -73,6 +73,17 @@ def was_parted(tensor: TracedTensor) -> bool:
     return base_of(past) is not past or any([base_of(view) is past for view in past._memory.views])
 
 
+def has_parted_views(tensor: TracedTensor) -> bool:
+    """Whether a tensor that was given other memory by ``.data`` was a view of this one, or of what it was."""
+    past: TracedTensor | None = tensor
+    while past is not None:
+        changed = [view._became for view in past._memory.views if view._became is not None]
+        if any([now is not tensor and not now._viewed_as.in_place for now in changed]):
+            return True
+        past = past._past
+    return False
+
+
 def fixed_reason(tensor: TracedTensor) -> str | None:
     """Say why autograd cannot write the history of a view again; ``None`` if it can."""
     view: View | None = tensor._viewed_as
@@ -149,6 +160,7 @@ __all__ = [
     "is_stale",
     "is_unconnected",
     "outdated",
+    "has_parted_views",
     "was_parted",
     "was_recorded",
 ]

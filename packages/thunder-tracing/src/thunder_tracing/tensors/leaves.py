@@ -20,7 +20,7 @@ from thunder_ir import Builder, TensorProxy
 from thunder_torch.convert import proxy_of, to_torch_device, to_torch_dtype
 from thunder_tracing.tensors._metadata_writes import MetadataWrite
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.histories import base_of, is_unconnected, was_recorded
+from thunder_tracing.tensors.histories import base_of, has_parted_views, is_unconnected, was_recorded
 from thunder_tracing.tensors.overwrites import record_overwritten
 from thunder_tracing.tensors.storage import is_out_of_reach
 from thunder_tracing.tensors.traced_tensor import TracedTensor
@@ -86,6 +86,11 @@ class Leaves:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if is_out_of_reach(tensor):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        if has_parted_views(tensor):
+            raise AcquisitionError(
+                "a tensor is made to require grad of which another one was a view, before that was given other memory "
+                "by .data, which is not supported: PyTorch takes it for a view still, which requires grad then, too"
+            )
         leaf: Leaf | None = self._begun.get(id(tensor), (None, None))[1]
         is_view = base_of(tensor) is not tensor or self._calls.is_view(tensor)
         if tensor.source is not None:
@@ -116,6 +121,10 @@ class Leaves:
         if was_recorded(tensor) or tensor.given is None:
             return False
         return bool(self._calls.ask(tensor, "is_leaf", tensor.given.is_leaf))
+
+    def is_taken_for_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a view for a leaf since nothing read it after its base got a history."""
+        return not tensor._has_node and (base_of(tensor) is not tensor or self._calls.is_view(tensor))
 
     def views_a_leaf(self, tensor: TracedTensor) -> bool:
         """Whether autograd takes an input for a view of a leaf."""

@@ -187,8 +187,8 @@ class WriteCalls(TorchCalls):
         if is_read or target._memory.outside or target._viewed_as is not None or target._memory.views:
             raise AcquisitionError(
                 f"out= of shape {tuple(self.value(target).shape)} for a result of shape {tuple(value.shape)} resizes "
-                "a tensor that is read or seen by others too, which is not supported; pass one of the right shape, or use what is "
-                "returned"
+                "a tensor that is read or seen by others too, which is not supported; pass one of the right shape, or "
+                "use what is returned"
             )
         if value.dtype is not target._proxy.dtype:
             value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
@@ -351,7 +351,7 @@ class WriteCalls(TorchCalls):
         if not torch.is_grad_enabled() or not self.requires_grad(target):
             return
         root = base_of(target)
-        if not (target._has_node or in_part) and (root is not target or self.is_view(target)):
+        if not in_part and self.leaves.is_taken_for_leaf(target):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if root._hooked:
             raise RuntimeError(
