@@ -8,7 +8,7 @@ import torch
 from thunder_ir import DTypeError, IntegerProxy, Tensor, TensorProxy, dtypes, record, trace_of
 from thunder_torch import call, find_symbol, metadata, metadata_of, opaque, proxy_of, torch_language
 from thunder_torch.convert import fake_of, from_torch_device, from_torch_dtype, to_torch_device, to_torch_dtype
-from thunder_torch.errors import UnknownMetadataError
+from thunder_torch.errors import UnknownMetadataError, WithoutValuesError
 from thunder_torch.places import setitem
 
 
@@ -216,3 +216,10 @@ def test_tensors_of_two_devices_are_refused_when_they_are_told(function):
     given = (a, 0, Tensor((3,), "int64", device="cuda:0"), b) if function is torch.Tensor.index_add else (a, b)
     with pytest.raises(RuntimeError, match="device"):
         metadata_of(function, given, {})
+
+
+def test_tensors_of_the_meta_device_among_others_are_refused_with_the_way_out():
+    x, weight = Tensor((2, 3)), Tensor((4, 3), device="meta")
+    with pytest.raises(WithoutValuesError, match=r"linear is given tensors on cpu and meta, .* module.to_empty"):
+        metadata_of(torch.nn.functional.linear, (x, weight), {})
+    assert metadata_of(torch.nn.functional.linear, (Tensor((2, 3), device="meta"), weight), {}).shape == (2, 4)

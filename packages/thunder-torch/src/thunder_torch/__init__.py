@@ -38,7 +38,12 @@ from thunder_torch.convert import (
     to_torch_device,
     to_torch_dtype,
 )
-from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
+from thunder_torch.errors import (
+    DataDependentShapeError,
+    UnknownMetadataError,
+    UnsupportedMutationError,
+    WithoutValuesError,
+)
 from thunder_torch.inplace import Mutation, functional_of, functionalise
 from thunder_torch.language import symbol_of, tensor_language, torch_language
 from thunder_torch.metadata import metadata_of
@@ -63,7 +68,8 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "LTORCH", "SYMBOLS", "AutocastState", "DataDependentShapeError", "Mutation", "UnknownMetadataError",
-    "UnsupportedMutationError", "__version__", "call", "cast_arguments", "drawing_call", "fake_of", "find_symbol",
+    "UnsupportedMutationError", "WithoutValuesError", "__version__",
+    "call", "cast_arguments", "drawing_call", "fake_of", "find_symbol",
     "from_torch_device", "from_torch_dtype", "functional_of", "functionalise", "metadata_of", "opaque", "opaque_call",
     "proxy_of", "sized", "symbol_of", "tensor_language", "to_torch_device", "to_torch_dtype", "torch_language",
     "torchsymbol", "view_argument", "viewed",

@@ -13,5 +13,9 @@ class UnknownMetadataError(ThunderError, NotImplementedError):
     """Nothing tells the shape and dtype of an operation's result without running it."""
 
 
+class WithoutValuesError(ThunderError, RuntimeError):
+    """An operation computes with tensors of the meta device, which hold no values, and with others."""
+
+
 class UnsupportedMutationError(ThunderError, RuntimeError):
     """An operation writes to its arguments in a way that has no counterpart as values."""

@@ -26,7 +26,7 @@ from thunder_ir import (
     value_of,
 )
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
-from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
+from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError, WithoutValuesError
 from thunder_torch.marked_sizes import told_by_marks
 from thunder_torch.memo import Memo, Renamed, arguments_key
 from thunder_torch.names import name_of, path_of
@@ -250,7 +250,19 @@ def _run(
     except UnsupportedMutationError:
         raise
     except Exception as error:
+        _refuse_lack_of_values(function, args, kwargs)
         return on_real_tensors(function, args, kwargs, error, known)
+
+
+def _refuse_lack_of_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Say of a call that failed whether it was for tensors of the meta device among others."""
+    devices = {str(t.device) for t in tensors_of(args, kwargs)}
+    if "meta" in devices and len(devices) > 1:
+        raise WithoutValuesError(
+            f"{name_of(function)} is given tensors on {' and '.join(sorted(devices))}, and those on meta hold no "
+            "values; give a module's parameters some first: module.to_empty(device=...) and load_state_dict(...), or "
+            "load_state_dict(..., assign=True)"
+        )
 
 
 def _settle_numbers(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
