@@ -15,6 +15,7 @@ from thunder_benchmarks import (
     fusion_page,
     imports,
     inductor,
+    lookups,
     passes,
     reports,
     transforms,
@@ -135,3 +136,13 @@ def test_each_transform_computes_what_eager_does_and_is_measured(monkeypatch, ca
     transforms.main()
     shown = capsys.readouterr().out
     assert all(name in shown for name in transforms.CASES)
+
+
+def test_the_table_of_lookups(monkeypatch, capsys):
+    told_apart = ["key of a dict", "autocast"]
+    arguments = ["--counts", "1", "3", "--only", *told_apart, "--caches", "auto"]
+    monkeypatch.setattr(sys, "argv", ["lookups", *arguments])
+    monkeypatch.setattr(lookups, "PER_BLOCK", 10)
+    lookups.main()
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in told_apart) and shown.count("3, ") >= 2

@@ -29,6 +29,7 @@ from thunder_benchmarks.timing import microseconds
 COMPILERS: dict[str, Callable[[nn.Module], Any]] = {
     "eager": lambda model: model,
     "thunder": thunder.jit,
+    "thunder, small tensors fused": lambda model: thunder.jit(model, executors=["+llvm", "+native"]),
     "torch.compile": torch.compile,
     "torch.compile, aot_eager": lambda model: torch.compile(model, backend="aot_eager"),
 }
