@@ -34,11 +34,11 @@ class Step:
         Args:
             numbered: what stands for the values, by name.
         """
+        given = (self.args, self.kwargs)
+        if any([p.name not in numbered for p in flat_proxies(given)]):
+            return None
         context = Context()
-        text = literal(
-            map_values(lambda v: v.renamed(numbered[v.name]) if isinstance(v, Proxy) else v, (self.args, self.kwargs)),
-            context,
-        )
+        text = literal(map_values(lambda v: v.renamed(numbered[v.name]) if isinstance(v, Proxy) else v, given), context)
         return None if context.globals.keys() - context.imports.keys() else (self.function, text)
 
     def run(self, values: dict[str, torch.Tensor]) -> None:
@@ -99,7 +99,7 @@ class ComputedValuesGuard(Guard):
         numbered = {name: f"v{i}" for i, name in enumerate(self._computed_in_order())}
         steps = tuple([step.question(numbered) for step in self.steps])
         asked = tuple([source.question for _, source in self.inputs])
-        if None not in asked and None not in steps:
+        if None not in asked and None not in steps and self.expected.keys() <= numbered.keys():
             question = ("computed", asked, steps, tuple([numbered[name] for name in self.expected]))
             yield question, self._look, tuple(map(contents, self.expected.values()))
 
