@@ -86,7 +86,7 @@ def _call_function(acquisition: Acquiring, function: types.FunctionType, *args: 
 
 
 def _computed(acquisition: Acquiring, given: object, record: Callable[[], Any]) -> Any:
-    """Return traced tensors for what is recorded, each with memory of its own: without gaps, whatever it was a view of."""
+    """Return traced tensors for what is recorded, each with memory of its own, without gaps where it was a view."""
     recorded = acquisition.builder.bound_symbols
     count = len(recorded)
     output = record()

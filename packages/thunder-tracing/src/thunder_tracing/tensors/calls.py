@@ -45,6 +45,9 @@ class LeavesOfAutograd(Protocol):
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
 
+    def is_taken_for_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a view for a leaf since nothing read it after its base got a history."""
+
     def possible(self) -> list[TracedTensor]:
         """Return the tensors that may be leaves which require grad."""
 
