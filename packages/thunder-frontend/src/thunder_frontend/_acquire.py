@@ -68,7 +68,7 @@ class Acquisition(Acquiring):
         self.external.hold(function, getattr(function, "__name__", "function"))
         for needed in function.held if isinstance(function, Continuation) else ():
             self.external.hold(needed, needed.__name__)
-        watch = (WatchSymbolic if self.opens else Watch)(self.external, self.sharp, self.branch, self.arrays)
+        watch = (WatchSymbolic if self.allows_unknown else Watch)(self.external, self.sharp, self.branch, self.arrays)
         run = interpret(
             function,
             lookasides=lookasides(self),

@@ -56,7 +56,7 @@ class Acquiring(Tracer):
             settings.written,
             settings.replacements,
             symbolic,
-            settings.opens,
+            settings.allows_unknown,
             settings.specialised_on,
             settings.of_the_run,
         )
@@ -116,7 +116,7 @@ class Acquiring(Tracer):
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 
-    def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+    def symbolic_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         """Return the dimensions of an input that are dynamic."""
         return frozenset() if self.settings.dynamic is None else self.settings.dynamic.dims(tensor, source)
 

@@ -48,7 +48,7 @@ def acquire(
     call = (function, args, kwargs)
     if settings.path is not None:
         specialised_on, tells = SEEING
-        settings = replace(settings, opens=True, specialised_on=specialised_on, tells=tells)
+        settings = replace(settings, allows_unknown=True, specialised_on=specialised_on, tells=tells)
     attempt = Acquisition(settings)
     found = _tried(attempt, call)
     refused = attempt.met_numbers or isinstance(found, ThunderError)
@@ -70,7 +70,7 @@ def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, s
             continue
         path = () if sees and (specialised_on, tells) == SEEING else None
         attempt = Acquisition(
-            replace(first.settings, opens=True, specialised_on=specialised_on, tells=tells, path=path)
+            replace(first.settings, allows_unknown=True, specialised_on=specialised_on, tells=tells, path=path)
         )
         other = _tried(attempt, call)
         asked |= attempt.asked_about_capture
@@ -115,8 +115,8 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[ValueSpeciali
 
 def _run(attempt: Acquisition, call: Call) -> Program:
     """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, several inputs share
-    written memory, an array of NumPy's gets what only the run brings, the program is the first to leave something open,
-    or would keep alive what weak references lead to.
+    written memory, an array of NumPy's gets what only the run brings, the program is the first in which something is
+    dynamic, or would keep alive what weak references lead to.
     """
     while True:
         settings = replace(attempt.settings, weakly_held=attempt.external.weakly_held.values())

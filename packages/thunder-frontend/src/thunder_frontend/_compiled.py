@@ -380,7 +380,7 @@ class CompiledFunction(CompileData):
     def _warn_of_many(self, reasons: list[str]) -> None:
         last = reasons[-1] if reasons else "the arguments are of another kind"
         fixes = self.options.cache == "constant values"
-        otherwise = ", or leave numbers and sizes open by cache='auto'" if fixes else ""
+        otherwise = ", or make numbers and sizes dynamic by cache='auto'" if fixes else ""
         warnings.warn(
             f"{self.name} was compiled {MANY} times, the last time because {last}. Pass what changes from call to "
             f"call as a tensor{otherwise}; what takes a number's value, such as a text, a key or range(), is best done "

@@ -25,7 +25,7 @@ class Settings:
         replacements: which functions executors replace, by which operators.
         splits: knows before which calls the program ends; ``None`` if before none.
         written: storages to which the program writes and which several inputs share.
-        opens: whether user code may get hold of numbers that only the run of the program tells.
+        allows_unknown: whether user code may get hold of numbers that only the run of the program tells.
         specialised_on: which values computed of integers among the inputs it may be specialised on; it guards those.
         tells: whether libraries that ask are told that something captures the program.
         interprets: functions of PyTorch that are interpreted, as they warn.
@@ -42,7 +42,7 @@ class Settings:
     replacements: Mapping[Any, Symbol] = field(default_factory=dict)
     splits: Splits | None = None
     written: Collection[int] = ()
-    opens: bool = False
+    allows_unknown: bool = False
     specialised_on: ValueSpecialisation = ValueSpecialisation.NONE
     tells: bool = False
     interprets: frozenset[Any] = frozenset()

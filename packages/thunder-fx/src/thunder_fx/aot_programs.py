@@ -31,12 +31,12 @@ class Programs:
 
     def __call__(self, leaves: tuple[Any, ...]) -> Any:
         """Call the function."""
-        opened = SymbolicInputs.of_tensors(leaves) if self.dynamic else SymbolicInputs()
-        key = opened.kind_of(leaves)
+        symbolic_inputs = SymbolicInputs.of_tensors(leaves) if self.dynamic else SymbolicInputs()
+        key = symbolic_inputs.kind_of(leaves)
         result = self._found(key, leaves)
         if result is MISSED:
             with self._lock:
-                made = self._compile(leaves, opened.numbers(leaves))
+                made = self._compile(leaves, symbolic_inputs.numbers(leaves))
                 self._made[key] = (made, *self._made.get(key, ()))
             result = made(leaves, _refuse)
         return result

@@ -24,7 +24,7 @@ class CompiledGraph:
         module: the graph.
         example_inputs: tensors, with or without data, and numbers, nested or not.
         executors: in order of priority; ``None`` for the defaults.
-        opened: sizes and integers that are dynamic; ``None`` for none.
+        symbolic_numbers: sizes and integers that are dynamic; ``None`` for none.
 
     Raises:
         NodeError: a node cannot be recorded.
@@ -36,13 +36,13 @@ class CompiledGraph:
         module: GraphModule,
         example_inputs: Sequence[Any],
         executors: Sequence[Any] | None = None,
-        opened: SymbolicNumbers | None = None,
+        symbolic_numbers: SymbolicNumbers | None = None,
     ) -> None:
         run = Runner(module).run
         leaves, spec = pytree.tree_flatten(tuple(example_inputs))
         self._nested = len(leaves) != len(example_inputs) or any(map(operator.is_not, leaves, example_inputs))
         function = _of_leaves(run, spec) if self._nested else run
-        program = trace_program(function, leaves, opened)
+        program = trace_program(function, leaves, symbolic_numbers)
         builder = Builder(program.computation.names())
         with recording(builder):
             self.ready: Ready = made_ready(program, executors)

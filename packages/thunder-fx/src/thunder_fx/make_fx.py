@@ -33,8 +33,9 @@ def make_fx(
     Args:
         f: takes and returns tensors in any nesting. Arguments that are no tensors are part of the graph.
         decomposition_table: of ATen operations.
-        tracing_mode: ``"symbolic"`` leaves the sizes of contiguous arguments open, apart from 0 and 1, and those that
-            Python itself needs. ``"real"`` and ``"fake"`` are the same: nothing is computed while the graph is made.
+        tracing_mode: ``"symbolic"`` makes the sizes of contiguous arguments symbolic, apart from 0 and 1, and those
+            that Python itself needs. ``"real"`` and ``"fake"`` are the same: nothing is computed while the graph is
+            made.
 
     Raises:
         ValueError: there is no such mode.

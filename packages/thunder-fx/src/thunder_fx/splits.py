@@ -52,7 +52,7 @@ class Specialised:
         self._parts: list[Part | Specialised] = []
         self.fixed = ""
         """Why sizes that dynamo makes dynamic are fixed here, with a program for each; empty if they are not."""
-        self._open = SymbolicInputs.of(module)
+        self._symbolic_inputs = SymbolicInputs.of(module)
         self._made: dict[Hashable, list[Callable[..., Any] | CompiledGraph]] = {}
         self._lock = threading.RLock()
 
@@ -68,13 +68,13 @@ class Specialised:
             return result
         with self._lock:
             made = self._compile(args)
-            self._made.setdefault(self._open.kind_of(args), []).append(made)
+            self._made.setdefault(self._symbolic_inputs.kind_of(args), []).append(made)
         result = _called(made, args)
         return self._left(args) if result is MISSED else result
 
     def _found(self, args: tuple[Any, ...]) -> Any:
         """Return what a call of what was compiled for inputs like these returns, if that is right for them."""
-        for made in self._made.get(self._open.kind_of(args), ()):
+        for made in self._made.get(self._symbolic_inputs.kind_of(args), ()):
             result = _called(made, args)
             if result is not MISSED:
                 return result
@@ -83,15 +83,15 @@ class Specialised:
     def _left(self, args: tuple[Any, ...]) -> Any:
         """Let PyTorch run the graph where no program is right for the call that it was made for."""
         self._parts.append(Part(_calls(self.module), None, "graphs in modes of PyTorch's functions"))
-        self._made[self._open.kind_of(args)].append(self.module)
+        self._made[self._symbolic_inputs.kind_of(args)].append(self.module)
         return self.module(*args)
 
     def _compile(self, args: Sequence[Any]) -> Callable[..., Any] | CompiledGraph:
-        opened = self._open.numbers(args)
+        symbolic_numbers = self._symbolic_inputs.numbers(args)
         problem = ""
-        if opened is not None:
+        if symbolic_numbers is not None:
             try:
-                return self._program(args, opened)
+                return self._program(args, symbolic_numbers)
             except (ThunderError, TypeError) as error:
                 problem = str(error)
         try:
@@ -106,13 +106,13 @@ class Specialised:
                 raise
             self._parts.append(Part(_calls(self.module), None, str(error)))
             return self.module
-        if opened is not None:
-            self.fixed, self._open = problem, SymbolicInputs()
+        if symbolic_numbers is not None:
+            self.fixed, self._symbolic_inputs = problem, SymbolicInputs()
             self._made.clear()
         return made
 
-    def _program(self, args: Sequence[Any], opened: SymbolicNumbers | None) -> CompiledGraph:
-        made = CompiledGraph(self.module, args, self.executors, opened)
+    def _program(self, args: Sequence[Any], symbolic_numbers: SymbolicNumbers | None) -> CompiledGraph:
+        made = CompiledGraph(self.module, args, self.executors, symbolic_numbers)
         self._parts.append(Part(_calls(self.module), made))
         return made
 

@@ -1,4 +1,4 @@
-"""Which numbers among the inputs of a graph are open, and which inputs one program serves."""
+"""Which numbers among the inputs of a graph are symbolic, and which inputs one program serves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SymbolicInputs:
 
 
 def kind_of(args: Sequence[Any]) -> Hashable:
-    """Return what a program is compiled for that leaves nothing open: metadata of tensors, numbers themselves."""
+    """Return what a program is compiled for in which nothing is symbolic: metadata of tensors, numbers themselves."""
     return SymbolicInputs().kind_of(args)
 
 

@@ -45,7 +45,7 @@ class NumberInput:
 
 
 class ContiguousGuard(Guard):
-    """A tensor whose sizes are open is contiguous, as it was."""
+    """A tensor whose sizes are symbolic is contiguous, as it was."""
 
     __slots__ = ()
 
@@ -220,7 +220,9 @@ class _Numbers:
         return self._inputs.get(number.name) if number.definition is None else self._computed.get(id(number.definition))
 
 
-def opened(proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str], source: Source) -> list[NumberInput]:
+def make_symbolic(
+    proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str], source: Source
+) -> list[NumberInput]:
     """Replace dimensions of an input's proxy by symbolic integers; return these.
 
     Args:

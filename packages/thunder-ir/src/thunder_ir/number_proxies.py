@@ -229,7 +229,7 @@ class NumberProxy(Proxy):
 class IntegerProxy(NumberProxy):
     """Stands for an ``int``, such as a dimension that may change from call to call.
 
-    ``polynomial`` is what it comes to in terms of others, where it is open and that was asked for.
+    ``polynomial`` is what it comes to in terms of others, where it is symbolic and that was asked for.
     """
 
     __slots__ = ("polynomial",)
@@ -304,7 +304,7 @@ def value_of(number: Any) -> Any:
 
 
 def are_one_number(a: Any, b: Any) -> bool:
-    """Whether two numbers are the same whatever the open ones stand for: asked where nothing is recorded.
+    """Whether two numbers are the same whatever the symbolic ones stand for: asked where nothing is recorded.
 
     Example:
         >>> n, m = number_proxy(3, "n"), number_proxy(3, "m")
@@ -319,7 +319,7 @@ def are_one_number(a: Any, b: Any) -> bool:
 
 
 def is_one(number: Any) -> bool:
-    """Whether a number is 1, whatever the open ones stand for: asked where nothing is recorded."""
+    """Whether a number is 1, whatever the symbolic ones stand for: asked where nothing is recorded."""
     return number.__class__ is int and bool(number == 1)
 
 

@@ -52,7 +52,7 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
 
 
 def _at_hand(value: object) -> Any:
-    """Return a tensor of the sizes that open ones have in the call that is acquired."""
+    """Return a tensor of the sizes that symbolic ones have in the call that is acquired."""
     if not isinstance(value, TensorProxy) or not any([n.__class__ is not int for n in value.shape]):
         return value
     strides = None if value.strides is None else tuple(map(value_of, value.strides))

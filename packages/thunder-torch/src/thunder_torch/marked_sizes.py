@@ -1,4 +1,4 @@
-"""Sizes of results that are products of open ones, told by PyTorch for sizes that stand out: two sets of primes.
+"""Sizes of results that are products of symbolic ones, told by PyTorch for sizes that stand out: two sets of primes.
 
 So it goes for operations whose kernels take plain sizes only, where a symbol would be refused.
 """
@@ -27,7 +27,7 @@ class _Differ(Exception):
 
 
 def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the specification of a result whose sizes are products of open ones; ``None`` if they are not.
+    """Return the specification of a result whose sizes are products of symbolic ones; ``None`` if they are not.
 
     Sizes may have to be equal, such as those of batches of several arguments: where marks that are all different are
     refused, those that are equal now get one mark, and that they are becomes a constraint of the program.
@@ -75,7 +75,7 @@ def primes(others: list[int]) -> Iterator[int]:
 
 
 def _marked(values: Any, marks: dict[Atom, int]) -> Any:
-    """Return arguments with plain sizes in place of open ones. Raises :class:`KeyError` for one without a mark."""
+    """Return arguments with plain sizes in place of symbolic ones. Raises :class:`KeyError` for one without a mark."""
 
     def size(number: Any) -> Any:
         if not isinstance(number, IntegerProxy):

@@ -292,7 +292,7 @@ def _told_for(
 
 
 def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the specification of a result whose sizes follow from open ones; ``None`` if it fails.
+    """Return the specification of a result whose sizes follow from symbolic ones; ``None`` if it fails.
 
     What is to be said of a failure is known better where the sizes are fixed.
     """

@@ -94,7 +94,7 @@ def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown
     Args:
         inputs: the tensors that were given, in order.
         known: whether the strides of all of them were.
-        unknown: what made them, if some sizes are open or known only when the program runs.
+        unknown: what made them, if some sizes are symbolic or known only when the program runs.
     """
     storages = {storage_key(t): i for i, t in reversed(list(enumerate(inputs)))}
 

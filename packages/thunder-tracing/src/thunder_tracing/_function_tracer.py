@@ -122,16 +122,19 @@ class FunctionTracer(Tracer):
 
     Args:
         function: a module among these names its parameters and buffers.
-        opened: the numbers that are dynamic; ``None`` for none.
+        symbolic_numbers: the numbers that are dynamic; ``None`` for none.
         written: storages to which the function writes and which several inputs share.
     """
 
     def __init__(
-        self, function: Callable[..., Any], opened: SymbolicNumbers | None = None, written: Collection[int] = ()
+        self,
+        function: Callable[..., Any],
+        symbolic_numbers: SymbolicNumbers | None = None,
+        written: Collection[int] = (),
     ) -> None:
         self.state = Arguments()
-        self.opened = opened or SymbolicNumbers()
-        super().__init__(self.state, written, symbolic=opened is not None)
+        self.symbolic_numbers = symbolic_numbers or SymbolicNumbers()
+        super().__init__(self.state, written, symbolic=symbolic_numbers is not None)
         self.builder.locate = location
         self._held: list[torch.Tensor] = []
         self._names = dict(_named_tensors(function))
@@ -153,11 +156,11 @@ class FunctionTracer(Tracer):
         source = Source(ARGS, "item", index)
         if isinstance(leaf, T):
             return self.input(leaf, source, None)
-        return self.number(leaf, source) if index in self.opened.numbers else leaf
+        return self.number(leaf, source) if index in self.symbolic_numbers.numbers else leaf
 
-    def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+    def symbolic_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         """Return the dimensions of an argument that are dynamic."""
-        return self.opened.sizes.get(source.key, frozenset()) if source.base is ARGS else frozenset()
+        return self.symbolic_numbers.sizes.get(source.key, frozenset()) if source.base is ARGS else frozenset()
 
     def met(self, tensor: torch.Tensor) -> TracedTensor | None:
         """Return what stands for a tensor; one that the function holds itself becomes an input."""

@@ -130,7 +130,7 @@ def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> T
 
 
 def trace_function_symbolic(
-    function: Callable[..., Any], args: Sequence[Any], opened: SymbolicNumbers
+    function: Callable[..., Any], args: Sequence[Any], symbolic_numbers: SymbolicNumbers
 ) -> TracedFunction:
     """Return what a function does with its arguments as a trace for all sizes and integers that are dynamic.
 
@@ -138,7 +138,8 @@ def trace_function_symbolic(
         function: as :func:`trace_function` takes it. It gets numbers of the program for symbolic integers, and must
             hand them to functions of PyTorch by ``torch.overrides.handle_torch_function``.
         args: examples.
-        opened: which sizes of tensors and which integers are open; those of tensors that are not contiguous are not.
+        symbolic_numbers: which sizes of tensors and which integers are symbolic; sizes of tensors that are not
+            contiguous are not.
 
     Returns:
         The trace. What comparisons of symbolic numbers came to is among its constraints: it is right for the numbers
@@ -158,7 +159,7 @@ def trace_function_symbolic(
         >>> [str(number.source) for number in traced.numbers]
         ['args[0].shape[0]']
     """
-    return _traced(FunctionTracer(function, opened), function, tuple(args), {})
+    return _traced(FunctionTracer(function, symbolic_numbers), function, tuple(args), {})
 
 
 def _traced(

@@ -18,7 +18,9 @@ from thunder_tracing._functions import refusals_in_users_code
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
 
-def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: SymbolicNumbers | None = None) -> Program:
+def trace_program(
+    function: Callable[..., Any], args: Sequence[Any], symbolic_numbers: SymbolicNumbers | None = None
+) -> Program:
     """Return a call of a function as a program: with guards, and with effects that :func:`trace_function` refuses.
 
     Among these are changed shapes and histories of arguments, arguments that share memory which the function writes
@@ -26,10 +28,10 @@ def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: Sym
     memory that it writes to.
 
     Args:
-        function: takes tensors and objects, returns tensors in any nesting. It gets numbers of the program for open
+        function: takes tensors and objects, returns tensors in any nesting. It gets numbers of the program for symbolic
             integers. Tensors that it holds itself become inputs.
         args: examples, like those that the program is for.
-        opened: which sizes of tensors and which integers are dynamic; ``None`` for none.
+        symbolic_numbers: which sizes of tensors and which integers are dynamic; ``None`` for none.
 
     Returns:
         The program. Its inputs are the tensors among the arguments, each once and whether they are read or not, then
@@ -53,21 +55,24 @@ def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: Sym
     """
     if is_acquiring():
         raise AcquisitionError("trace_program is called inside of a function that is traced; call it outside")
-    program, written = _attempt(function, tuple(args), opened, ())
-    return _attempt(function, tuple(args), opened, written)[0] if written else program
+    program, written = _attempt(function, tuple(args), symbolic_numbers, ())
+    return _attempt(function, tuple(args), symbolic_numbers, written)[0] if written else program
 
 
 def _attempt(
-    function: Callable[..., Any], args: tuple[Any, ...], opened: SymbolicNumbers | None, written: Collection[int]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    symbolic_numbers: SymbolicNumbers | None,
+    written: Collection[int],
 ) -> tuple[Program, Collection[int]]:
     """Return the program, and the storages that it writes to and which several inputs share.
 
     Args:
-        function, args, opened: see :func:`trace_program`.
+        function, args, symbolic_numbers: see :func:`trace_program`.
         written: such storages, as far as they are known.
     """
     now, arguments = EnvironmentGuard(), ArgumentsGuard(args, {})
-    tracer = FunctionTracer(function, opened, written)
+    tracer = FunctionTracer(function, symbolic_numbers, written)
     try:
         with refusals_in_users_code():
             with torch._C.DisableTorchFunction(), recording(tracer.builder):

@@ -13,7 +13,7 @@ from thunder_guards import SameTensorGuard, ValueGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import OWN_NAMES, Effect, Input
 from thunder_guards.sources import Source
-from thunder_guards.symbolic import ContiguousGuard, NumberInput, opened
+from thunder_guards.symbolic import ContiguousGuard, NumberInput, make_symbolic
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, TensorProxy, Trace, is_unknown, number_proxy
 from thunder_ir.passes import depends_on_the_run, keep_failures, may_fail
 from thunder_torch import opaque_call, torch_language
@@ -59,7 +59,7 @@ class Tracer(WriteCalls):
         written: storages to which the program writes and which several inputs share.
         replacements: which functions executors replace, by which operators.
         symbolic: whether numbers among the inputs are dynamic.
-        opens: whether user code may get hold of numbers that only the run of the program tells.
+        allows_unknown: whether user code may get hold of numbers that only the run of the program tells.
         specialised_on: which values computed of integers among the inputs it may be specialised on; it guards those.
         of_the_run: numbers of arrays of NumPy's that it computes when it runs.
     """
@@ -70,7 +70,7 @@ class Tracer(WriteCalls):
         written: Collection[int] = (),
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         symbolic: bool = False,
-        opens: bool = False,
+        allows_unknown: bool = False,
         specialised_on: ValueSpecialisation = ValueSpecialisation.NONE,
         of_the_run: frozenset[int] = frozenset(),
     ) -> None:
@@ -78,7 +78,7 @@ class Tracer(WriteCalls):
         self.builder.names.reserve(OWN_NAMES)
         self.external = external
         self.symbolic = symbolic
-        self.opens = opens or symbolic
+        self.allows_unknown = allows_unknown or symbolic
         self.met_numbers = False
         self.numbers: list[NumberInput] = []
         self.inputs: list[Input] = []
@@ -147,9 +147,9 @@ class Tracer(WriteCalls):
         """Make an external tensor an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
         # what programs do may depend on strides, which are known of symbolic sizes where all is laid out in order
-        dims = self.open_dimensions(tensor, source) if tensor.is_contiguous() else frozenset()
+        dims = self.symbolic_dimensions(tensor, source) if tensor.is_contiguous() else frozenset()
         if dims:
-            self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
+            self.numbers += make_symbolic(proxy, dims, self.builder.names.fresh, source)
             self.external.require(ContiguousGuard(source), str(source), "contiguous")
         self.shadows.meet(proxy, tensor, source)
         traced = self.new_traced(proxy, type(tensor))
@@ -158,7 +158,7 @@ class Tracer(WriteCalls):
         self.inputs.append(traced._input)
         return traced
 
-    def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+    def symbolic_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         """Return the dimensions of an input that are dynamic."""
         return frozenset()
 
@@ -221,7 +221,7 @@ class Tracer(WriteCalls):
         Raises:
             NumbersMet: what user code does with such numbers is not looked after in this attempt.
         """
-        if not self.opens:
+        if not self.allows_unknown:
             self.met_numbers = True
             raise NumbersMet
 

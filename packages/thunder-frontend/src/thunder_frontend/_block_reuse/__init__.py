@@ -1,1 +1,1 @@
-"""Blocks that a model repeats: run once, played again for their equals."""
+"""Blocks that a model repeats: run once, recorded again for their equals."""

@@ -59,7 +59,7 @@ class BlockReuse:
         return Run(module, args, dict(kwargs), state, here, [], len(self._recording.builder.bound_symbols))
 
     def end(self, run: Run, result: object) -> None:
-        """Remember a call that :meth:`begin` began to, unless it did what cannot be played again."""
+        """Remember a call that :meth:`begin` began to, unless it did what cannot be recorded again."""
         bound = self._recording.builder.bound_symbols[run.begins :]
         if self._state_now() != run.state:
             return

@@ -184,7 +184,7 @@ def _same_metadata(a: TensorProxy, b: TensorProxy) -> bool:
 
 
 def _same_size(a: object, b: object) -> bool:
-    """Whether two sizes are the same in every call; to compare open ones would demand it of all calls."""
+    """Whether two sizes are the same in every call; to compare symbolic ones would demand it of all calls."""
     if a is b or (a.__class__ is int and b.__class__ is int):
         return bool(a == b)
     return is_unknown(a) and is_unknown(b) and surely_equal(a, b)

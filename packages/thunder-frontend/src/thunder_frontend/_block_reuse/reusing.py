@@ -1,4 +1,4 @@
-"""What one call of a module came to, played again for an equal call of another module of its class.
+"""What one call of a module came to, recorded again for an equal call of another module of its class.
 
 The log of what the first read is gone through with the second module in place of the first. Only when all of it is
 found to be the same, or the counterpart of the first's, do the reads become guards, and are the calls recorded again.

@@ -96,7 +96,7 @@ NUMBERS = (int, float)
 
 
 class FirstDynamic(BeginAgain):
-    """A program is the first to leave something open: its acquisition begins again, prepared for that."""
+    """A program is the first in which something is dynamic: its acquisition begins again, prepared for that."""
 
 
 class DynamicValues:
@@ -115,8 +115,8 @@ class DynamicValues:
         self._seen: dict[Any, Any] = {}
         self._changing: dict[str, set[int]] = {}
         self._exchanged: dict[Place, type] = {}
-        self._opened = symbolic
-        self._leaves = False
+        self._any_dynamic = symbolic
+        self._has_dynamic = False
 
     def __bool__(self) -> bool:
         """Whether anything may be dynamic at all."""
@@ -127,26 +127,26 @@ class DynamicValues:
         self.symbolic = self.symbolic or self._waits
 
     def sees(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Note what a call is given: where dimensions are marked as changing, the first program leaves them open."""
+        """Note what a call is given: where dimensions are marked as changing, the first program makes them dynamic."""
         if self._waits and not self.symbolic and _any_marked((args, kwargs)):
             self.is_made()
 
     def any_numbers(self) -> bool:
         """Whether a program is to be prepared for sizes or numbers that are dynamic."""
-        return self._opened or any([kind in NUMBERS for kind in self._exchanged.values()])
+        return self._any_dynamic or any([kind in NUMBERS for kind in self._exchanged.values()])
 
-    def _opens(self) -> None:
-        self._leaves = True
+    def _begin_with_symbolic(self) -> None:
+        self._has_dynamic = True
         if not self.any_numbers():
-            self._opened = True
+            self._any_dynamic = True
             raise FirstDynamic
 
     def fixing_more(self) -> list[DynamicValues | None]:
-        """Return what leaves ever less open, at last nothing, for programs that cannot be had otherwise."""
+        """Return what makes ever less dynamic, at last nothing, for programs that cannot be had otherwise."""
         changed = bool(self._exchanged) or any(self._changing.values())
         if self._waits:
             return [None] if self.symbolic or changed else []
-        if not (self._leaves or changed):
+        if not (self._has_dynamic or changed):
             return []
         marks = [
             DynamicValues(symbolic=True, follows=False, waits=waits) for waits in (False, True)
@@ -165,7 +165,7 @@ class DynamicValues:
         """
         found = self._dims(tensor, source)
         if found:
-            self._opens()
+            self._begin_with_symbolic()
         return found
 
     def _dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
@@ -190,7 +190,7 @@ class DynamicValues:
         """
         if not self._waits:
             if self.symbolic:
-                self._opens()
+                self._begin_with_symbolic()
             return self.symbolic
         place = str(source)
         before = self._seen.setdefault(place, value)
@@ -198,7 +198,7 @@ class DynamicValues:
             self._changing.setdefault(place, set()).add(0)
         if not (self.symbolic and self._changing.get(place)) or value in (0, 1):
             return False
-        self._opens()
+        self._begin_with_symbolic()
         return True
 
     def number(self, value: float, source: Source) -> bool:

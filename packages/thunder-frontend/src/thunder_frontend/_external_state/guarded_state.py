@@ -129,7 +129,7 @@ class GuardedState(Known):
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
         container = None if slot is None else slot[0]
         if self._loads and type(value) in NUMBERS and self.makes_symbolic(value, Source(base, kind, key), container):
-            return self._open_number(value, Source(base, kind, key), place)
+            return self._symbolic_number(value, Source(base, kind, key), place)
         if place in self._facts:
             return value
         self._facts.add(place)
@@ -161,7 +161,7 @@ class GuardedState(Known):
         is_variable = container is None or type(container) in VARIABLE
         return is_variable and self.dynamic.number(value, source)
 
-    def _open_number(self, value: float, source: Source, place: object) -> Any:
+    def _symbolic_number(self, value: float, source: Source, place: object) -> Any:
         if place not in self._numbers:
             self.guards.append(TypeGuard(source, type(value)))
             self._numbers[place] = self._number(value, source)

@@ -57,7 +57,7 @@ def refuse_array(made: Any, given: Any) -> None:
         given: its arguments.
 
     Raises:
-        AcquisitionError: it is one; a program that does not leave the numbers open has an array of numbers.
+        AcquisitionError: it is one; a program in which the numbers are not symbolic has an array of numbers.
     """
     if is_array(made) and made.dtype == object and any([isinstance(p, NumberProxy) for p in flat_proxies(given)]):
         raise AcquisitionError(

@@ -124,7 +124,7 @@ class Watch(Callbacks):
     def key(self, container: object, key: object) -> Any:
         """Ask external dicts, such as the state of an optimizer, for the tensors that are their keys.
 
-        Numbers that are open get fixed by that.
+        Symbolic numbers get fixed by that.
         """
         if type(key) in NOTHING_INSIDE:
             return key
@@ -247,7 +247,7 @@ class Watch(Callbacks):
 
 
 class WatchSymbolic(Watch):
-    """The same for programs that leave numbers open, of which Python has other objects than there are."""
+    """The same for programs with symbolic numbers, of which Python has other objects than there are."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

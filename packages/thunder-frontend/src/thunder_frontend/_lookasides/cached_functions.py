@@ -57,7 +57,7 @@ def with_cache(acquisition: Acquiring, function: object) -> Callable[..., Any] |
 
 
 def _for_symbolic_numbers(acquisition: Acquiring, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what the function computes, with numbers that depend on open ones; ``None`` where that is no more.
+    """Return what the function computes, with numbers that depend on symbolic ones; ``None`` where that is no more.
 
     It must be what the cache answers for the values at hand, of nothing that could have been another thing when that
     was computed: its arguments, what these hold, and code.
@@ -101,7 +101,7 @@ def _is_of_numbers(value: Any) -> bool:
 
 
 def _at_hand(value: object) -> Any:
-    """Return numbers with their values at hand in place of the open ones."""
+    """Return numbers with their values at hand in place of the symbolic ones."""
     return map_values(lambda v: v.value if isinstance(v, NumberProxy) else v, value)
 
 

@@ -68,7 +68,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     """
     seeds = Seeds(acquisition)
     table = {
-        **(_of_symbolic_numbers(acquisition) if acquisition.opens else {}),
+        **(_of_symbolic_numbers(acquisition) if acquisition.allows_unknown else {}),
         **ModuleLookasides(acquisition).lookasides(),
         **_of_autograd(acquisition),
         **_of_capture(acquisition),

@@ -46,7 +46,7 @@ class SymbolicNumbers:
         self._calls = calls
 
     def lookasides(self) -> dict[Any, Any]:
-        """Return what is run in place of which callables in a program that leaves numbers open."""
+        """Return what is run in place of which callables in a program with symbolic numbers."""
         table: dict[Any, Any] = {
             isinstance: _is_instance,
             float: self._to_float,

@@ -10,7 +10,7 @@ import torch
 from thunder_autograd import differentiable_outputs, grad_transform_on_trace
 from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, Trace, flat_proxies, substitute
 from thunder_torch import call
-from thunder_tracing.derivatives.custom_functions import replay, rule_for_higher_derivatives
+from thunder_tracing.derivatives.custom_functions import record_again, rule_for_higher_derivatives
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_vmap import batch_transform_on_trace
 from thunder_vmap.batching import Randomness
@@ -63,7 +63,7 @@ class BatchedRule:
                     zeros_like(m) if c is None else c for c, m, t in zip(cotangents, made, takes, strict=True) if t
                 ]
                 known = dict(zip([p.name for p in pulled.inputs], [*values, *given], strict=True))
-                replay(pulled.bound_symbols, known)
+                record_again(pulled.bound_symbols, known)
                 gradients, found = pulled.output
                 left = iter(found)
                 placed = [(None, None) if g is None else (substitute(g, known), next(left)) for g in gradients]
@@ -97,7 +97,7 @@ def _flat(template: Any, dims: Any) -> list[int | None]:
 def _first(trace: Trace, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Record a batched program; return its outputs with the batch in front."""
     known = dict(zip([p.name for p in trace.inputs], values, strict=True))
-    replay(trace.bound_symbols, known)
+    record_again(trace.bound_symbols, known)
     outputs, dims = trace.output
     return tuple([call(T.movedim, (substitute(o, known), d, 0), {}) for o, d in zip(outputs, dims, strict=True)])
 

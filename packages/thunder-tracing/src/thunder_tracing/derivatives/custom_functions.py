@@ -300,7 +300,7 @@ class CustomFunctions:
     ) -> Symbol:
         def run(*args: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
             known = dict(zip([p.name for p in inputs], args, strict=True))
-            replay(forward, known)
+            record_again(forward, known)
             return tuple(substitute(o, known) for o in outputs), known
 
         def pulled(known: dict[str, Any], given: Sequence[Any]) -> tuple[Any, ...]:
@@ -310,7 +310,7 @@ class CustomFunctions:
             found = pullbacks.get(present, pullbacks[complete])
             for proxy, cotangent in zip(cotangents, given, strict=True):
                 known[proxy.name] = cotangent if cotangent is not None else zeros_like(proxy)
-            replay(found.bound_symbols, known)
+            record_again(found.bound_symbols, known)
             return tuple(None if g is None else substitute(g, known) for g in found.gradients)
 
         def rule(*args: Any) -> Any:
@@ -392,7 +392,7 @@ def _is_symbolic(value: Proxy) -> bool:
     return isinstance(value, NumberProxy) and not is_unknown(value)
 
 
-def replay(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) -> None:
+def record_again(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) -> None:
     """Record calls again, with the values in ``known`` for names; add what they return to ``known``."""
     for bound in bound_symbols:
         made = bound.symbol(*substitute(bound.args, known), **substitute(bound.kwargs, known))

@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 from thunder_autograd import Pusher
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, recording
-from thunder_tracing.derivatives.custom_functions import CustomRule, replay
+from thunder_tracing.derivatives.custom_functions import CustomRule, record_again
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import MARK, Level, settle_gradients
 from thunder_tracing.tensors.overwrites import RULES
@@ -245,7 +245,7 @@ class Derivatives:
             with torch._C.DisableTorchFunction():
                 values = {calls.traced(t)._proxy.name: calls.value(g) for t, g in zip(tangents, given, strict=True)}
                 count = len(self._levels.recorded)
-                replay(later, values)
+                record_again(later, values)
                 settle_gradients(self._levels.recorded[count:], self._levels.requiring_grad(count))
                 return [calls.wrap(values.get(f.name, f)) for f in found]
 

@@ -64,7 +64,7 @@ from thunder_tracing.tensors.storage import (
     share_storage,
 )
 from thunder_tracing.tensors.symbolic_numbers import at_hand, with_numbers
-from thunder_tracing.tensors.traced_tensor import TracedTensor, open_traced_tensor
+from thunder_tracing.tensors.traced_tensor import TracedTensor, symbolic_traced_tensor
 
 T = torch.Tensor
 
@@ -81,7 +81,7 @@ class TorchCalls:
     external: ExternalState
     later: list[Effect]
     symbolic = False
-    opens = False
+    allows_unknown = False
     refusal: ThunderError | None = None
     levels: Levels
     layouts: Layouts
@@ -100,7 +100,7 @@ class TorchCalls:
         self.builder = builder
         self.replacements = replacements
         self._tensor_of = tensor_of
-        self._open_traced = open_traced_tensor()
+        self._symbolic_traced = symbolic_traced_tensor()
         self.changes = 0
         self.hooks: dict[str, list[Callable[..., Any]]] = {}
         self.stages = Stages()
@@ -345,8 +345,8 @@ class TorchCalls:
         shadow = self.shadows.of(proxy)
         if shadow is not None:
             stands_for = type(shadow)
-        if self.opens:
-            tensor: TracedTensor = self._open_traced(proxy, stands_for)
+        if self.allows_unknown:
+            tensor: TracedTensor = self._symbolic_traced(proxy, stands_for)
             tensor.__dict__["_calls"] = self
         else:
             tensor = TracedTensor(proxy, stands_for)

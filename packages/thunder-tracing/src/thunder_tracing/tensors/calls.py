@@ -125,7 +125,7 @@ class Calls(Recorder, Protocol):
     spent: set[str]
     reached: set[int]
     symbolic: bool
-    opens: bool
+    allows_unknown: bool
     refusal: ThunderError | None
     """Why there is no program, where those who were told so may not hand it on."""
 

@@ -172,7 +172,7 @@ def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy, is_vi
     """Return what makes ``tensor``, which holds ``value``, a leaf that requires grad.
 
     Raises:
-        AcquisitionError: its sizes are open, so that it cannot be made before the computation.
+        AcquisitionError: its sizes are symbolic, so that it cannot be made before the computation.
     """
     shape: Any = tuple(value.shape)
     if not all([isinstance(size, int) for size in shape]):

@@ -148,7 +148,7 @@ def place_is_known(tensor: TracedTensor) -> bool:
 
 
 def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:
-    """Return the proxy of what the tensor holds now, replaying its view if its storage was written since."""
+    """Return the proxy of what the tensor holds now, making its view again if its storage was written since."""
     storage = tensor._memory
     if tensor._seen == storage.version:
         return tensor._proxy

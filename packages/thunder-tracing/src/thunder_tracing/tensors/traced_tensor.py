@@ -185,7 +185,7 @@ _OPERATORS = tuple([
     )
 ])  # fmt: skip
 AS_THEY_WERE = {name: getattr(torch.Tensor, name) for name in (*_OPERATORS, "__float__", "__int__", "__len__")}
-"""Methods of tensors that something of ours stands in for, in programs that leave numbers open."""
+"""Methods of tensors that something of ours stands in for, in programs with symbolic numbers."""
 
 
 def is_replaced(name: str) -> bool:
@@ -194,18 +194,18 @@ def is_replaced(name: str) -> bool:
 
 
 class SymbolicTracedTensor(TracedTensor):
-    """A traced tensor in a program that leaves numbers open: its operators take such numbers without fixing them."""
+    """A traced tensor in a program with symbolic numbers: its operators take such numbers without fixing them."""
 
     _calls: Callable[..., Any]
 
 
-def open_traced_tensor() -> type[SymbolicTracedTensor]:
-    """Return the class of tensors that leave numbers open: operators that user code replaced are the user's."""
-    return _open_but_for(frozenset(filter(is_replaced, _OPERATORS)))
+def symbolic_traced_tensor() -> type[SymbolicTracedTensor]:
+    """Return their class in programs with symbolic numbers: operators that user code replaced are the user's."""
+    return _symbolic_but_for(frozenset(filter(is_replaced, _OPERATORS)))
 
 
 @functools.cache
-def _open_but_for(replaced: frozenset[str]) -> type[SymbolicTracedTensor]:
+def _symbolic_but_for(replaced: frozenset[str]) -> type[SymbolicTracedTensor]:
     own = {name: _goes_round(name) for name in _OPERATORS if name not in replaced}
     scope = {**own, "__hash__": torch.Tensor.__hash__, "__module__": __name__}
     return type(SymbolicTracedTensor.__name__, (SymbolicTracedTensor,), scope)

@@ -60,7 +60,7 @@ def _plain_number(function: Any, calls: Calls, tensor: T) -> Any:
     known = calls.known_value(tensor)
     if known is not None:
         return function(known)
-    if not calls.opens:
+    if not calls.allows_unknown:
         calls.hand_out_number()
     known = calls.known_truth(tensor)
     if known is None:
