@@ -25,10 +25,12 @@ import torch
 from torch import nn
 
 import thunder
+from thunder_benchmarks.calls import two_operations
 from thunder_benchmarks.generation import Sizes, gpt2, llama
 from thunder_benchmarks.gpt import GPT, GPTConfig
 from thunder_benchmarks.tables import markdown, marks_of, show, write_between
 from thunder_benchmarks.timing import Call, in_turns
+from thunder_benchmarks.transforms import CASES
 
 try:
     from transformers import StaticCache
@@ -106,29 +108,12 @@ class Unrolled(nn.Module):
         return hidden
 
 
-def two_operations(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return ``(a + b) * a``."""
-    return (a + b) * a
-
-
-def loss(weights: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return the squared error of a network of two layers, for one sample."""
-    first, second = weights
-    return ((torch.tanh(x @ first) @ second - y) ** 2).sum()
-
-
-def per_sample(weights: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
-    """Return the gradients of :func:`loss` for each sample apart."""
-    made: list[torch.Tensor] = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, x, y)
-    return made
-
-
 def cases() -> list[Case]:
     """Return what is measured."""
     x = torch.randn(4, 4)
     linears = nn.Sequential(*[nn.Linear(4, 4) for _ in range(200)])
     unrolled, steps = Unrolled(16), torch.randn(64, 1, 16)
-    token, weights = torch.tensor([[5]]), [torch.randn(32, 64), torch.randn(64, 8)]
+    token, per_sample = torch.tensor([[5]]), CASES["per_sample_small"]
     gpt = GPT(GPTConfig(512, block=32, layers=12, width=64)).eval()
     return [
         Case("2 operations", two_operations, (x, x)),
@@ -139,7 +124,7 @@ def cases() -> list[Case]:
         Case("GPT of 12 layers, 1 token, forward", gpt, (torch.randint(0, 512, (1, 1)),)),
         Decoding("GPT-2 of 12 layers, 1 token, static cache", gpt2(Sizes(positions=LENGTH)).eval(), (token,)),
         Decoding("Llama of 12 layers, 1 token, static cache", llama(Sizes(positions=LENGTH)).eval(), (token,)),
-        Case("gradients per sample, 16 samples", per_sample, (weights, torch.randn(16, 32), torch.randn(16, 8))),
+        Case("gradients per sample, 16 samples", per_sample.function, per_sample.inputs()),
     ]
 
 
