@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from opinfo import chosen, copied, difference, named, quiet, traced
+from opinfo_page import worst
 from opinfo_sweep import FALLBACKS, REFUSALS, UNWRITTEN
 
 from thunder_executors import to_callable
@@ -94,8 +95,7 @@ def main() -> int:
     for op in chosen(options.names):
         counts, problem = operation(op, options)
         total.update(counts)
-        worst = next((o for o in ("wrong", "raised", "refused", "right") if counts[o]), "no samples")
-        operations[worst] += 1
+        operations[worst(counts)] += 1
         if problem:
             print(f"{named(op):45} {dict(counts)} {problem[:300]}", flush=True)
     print(f"samples: {dict(total)}; operations: {dict(operations)}")

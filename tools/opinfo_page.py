@@ -57,7 +57,7 @@ def _totals(reports: list[Any], dtypes: list[str]) -> list[str]:
     outcomes = Counter(r.outcome for r in reports)
     rows: list[Sequence[object]] = [("all", len(reports), *[outcomes[o] for o in (*OUTCOMES, "no samples")])]
     for dtype in dtypes:
-        having = [_worst(r.dtypes[dtype]) for r in reports if dtype in r.dtypes]
+        having = [worst(r.dtypes[dtype]) for r in reports if dtype in r.dtypes]
         counts = Counter(having)
         rows.append((f"that take {dtype}", len(having), *[counts[o] for o in (*OUTCOMES, "no samples")]))
     return table(["operations", "all", *OUTCOMES, "no samples"], rows)
@@ -66,12 +66,13 @@ def _totals(reports: list[Any], dtypes: list[str]) -> list[str]:
 def _transform_totals(reports: list[Any], transforms: list[str]) -> list[str]:
     rows = []
     for kind in transforms:
-        counts = Counter(_worst(r.transforms.get(kind, Counter())) for r in reports)
+        counts = Counter(worst(r.transforms.get(kind, Counter())) for r in reports)
         rows.append((kind, *[counts[o] for o in (*OUTCOMES, "no samples")]))
     return table(["transform", *OUTCOMES, "not compared"], rows)
 
 
-def _worst(counts: Counter[str]) -> str:
+def worst(counts: Counter[str]) -> str:
+    """Return the worst outcome of samples."""
     return next((o for o in ("wrong", "raised", "refused", "right") if counts[o]), "no samples")
 
 

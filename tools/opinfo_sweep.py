@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 from opinfo import chosen, copied, difference, named, quiet
-from opinfo_page import page
+from opinfo_page import page, worst
 from opinfo_transforms import TRANSFORMS, executed, recorded
 
 import thunder_torch as ltorch
@@ -80,11 +80,6 @@ class Report:
     def note(self, problem: str) -> None:
         """Remember a problem, if it is the first."""
         self.first = self.first or problem.replace("\n", " ")
-
-
-def worst(counts: Counter[str]) -> str:
-    """Return the worst outcome of samples."""
-    return next((o for o in ("wrong", "raised", "refused", "right") if counts[o]), "no samples")
 
 
 def metadata_difference(trace: Trace, actual: Any) -> str:
