@@ -93,22 +93,22 @@ class Shelf:
         return eval(f"lambda args, kwargs: {key} if {alike} else None", context.globals)  # type: ignore[no-any-return]
 
 
-class Family:
+class SignatureBucket:
     """The specialisations for calls that are written alike, with arguments of one combination of types.
 
     Args:
         args, kwargs: examples of the arguments.
-        symbolic: whether shapes and numbers do not tell specialisations apart, because programs may leave them open.
+        symbolic: whether shapes and numbers do not tell specialisations apart, because they may be symbolic.
     """
 
-    __slots__ = ("_closed", "_open", "_symbolic", "serve")
+    __slots__ = ("_of_one_size", "_of_many_sizes", "_symbolic", "serve")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
         arguments = ArgumentsGuard(args, kwargs)
         self._symbolic = symbolic
-        self._open = Shelf(arguments, aspects(args, kwargs, symbolic=True))
-        """Those that leave sizes or numbers open: asked where no other one is found."""
-        self._closed = self._open if symbolic else Shelf(arguments, aspects(args, kwargs, symbolic=False))
+        self._of_many_sizes = Shelf(arguments, aspects(args, kwargs, symbolic=True))
+        """Those with symbolic sizes or numbers: asked where no other one is found."""
+        self._of_one_size = self._of_many_sizes if symbolic else Shelf(arguments, aspects(args, kwargs, symbolic=False))
         self.serve: Call = self._find
         """Calls the specialisation for a call."""
 
@@ -119,7 +119,7 @@ class Family:
 
     def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Add a specialisation for calls like this one."""
-        shelf = self._open if self._symbolic or specialisation.makes_symbolic() else self._closed
+        shelf = self._of_many_sizes if self._symbolic or specialisation.is_symbolic() else self._of_one_size
         shelf.add(specialisation, args, kwargs)
         self._settle()
 
@@ -137,7 +137,7 @@ class Family:
         return tuple([found for shelf in self._shelves() for found in shelf.proposed(args, kwargs)])
 
     def _shelves(self) -> tuple[Shelf, ...]:
-        return (self._closed,) if self._symbolic else (self._closed, self._open)
+        return (self._of_one_size,) if self._symbolic else (self._of_one_size, self._of_many_sizes)
 
     def _shelf_of(self, specialisation: Specialisation) -> Shelf:
         return next(s for s in self._shelves() if any([m is specialisation for _, m in s.members]))
@@ -179,17 +179,17 @@ class Dispatcher:
 
     Args:
         miss: ``(args, kwargs) -> result``: compiles a specialisation, adds it, and calls it.
-        symbolic: whether programs leave shapes and numbers open.
+        symbolic: whether shapes and numbers of programs may be symbolic.
     """
 
-    __slots__ = ("_families", "_miss", "_serve", "_symbolic", "calls")
+    __slots__ = ("_buckets", "_miss", "_serve", "_symbolic", "calls")
 
     def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], symbolic: bool = False) -> None:
         self._symbolic = symbolic
-        self._families: dict[Any, Family] = {}
+        self._buckets: dict[Any, SignatureBucket] = {}
         self._miss = miss
         self._serve: Call | None = None
-        """That of the family, where there is one only."""
+        """That of the bucket, where there is one only."""
         self.calls = 0
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -197,48 +197,48 @@ class Dispatcher:
         self.calls += 1
         serve = self._serve
         if serve is None:
-            family = self._families.get(_kind_of(args, kwargs))
-            if family is None:
+            bucket = self._buckets.get(_kind_of(args, kwargs))
+            if bucket is None:
                 return self._miss(args, kwargs)
-            serve = family.serve
+            serve = bucket.serve
         return serve(args, kwargs, self._miss)
 
     @property
     def specialisations(self) -> list[Specialisation]:
         """All of them."""
-        return [specialisation for family in self._families.values() for specialisation in family.specialisations]
+        return [specialisation for bucket in self._buckets.values() for specialisation in bucket.specialisations]
 
     def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
         """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
-        family = self._families.get(_kind_of(args, kwargs))
-        return () if family is None else family.proposed(args, kwargs)
+        bucket = self._buckets.get(_kind_of(args, kwargs))
+        return () if bucket is None else bucket.proposed(args, kwargs)
 
     def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Add a specialisation for calls like this one."""
         kind = _kind_of(args, kwargs)
-        if kind not in self._families:
-            self._families[kind] = Family(args, kwargs, self._symbolic)
-        self._families[kind].add(specialisation, args, kwargs)
+        if kind not in self._buckets:
+            self._buckets[kind] = SignatureBucket(args, kwargs, self._symbolic)
+        self._buckets[kind].add(specialisation, args, kwargs)
         self._settle()
 
     def prefer(self, specialisation: Specialisation) -> None:
         """Let a specialisation be tried first where nothing tells it from others."""
-        for family in list(self._families.values()):
-            if specialisation in family.specialisations:
-                family.prefer(specialisation)
+        for bucket in list(self._buckets.values()):
+            if specialisation in bucket.specialisations:
+                bucket.prefer(specialisation)
 
     def drop(self, specialisation: Specialisation) -> None:
         """Take out a specialisation."""
-        for kind, family in list(self._families.items()):
-            if specialisation in family.specialisations:
-                family.drop(specialisation)
-                if not family.specialisations:
-                    del self._families[kind]
+        for kind, bucket in list(self._buckets.items()):
+            if specialisation in bucket.specialisations:
+                bucket.drop(specialisation)
+                if not bucket.specialisations:
+                    del self._buckets[kind]
         self._settle()
 
     def _settle(self) -> None:
-        families = list(self._families.values())
-        self._serve = families[0].serve if len(families) == 1 else None
+        buckets = list(self._buckets.values())
+        self._serve = buckets[0].serve if len(buckets) == 1 else None
 
 
 def _kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -38,7 +38,7 @@ class Specialisation:
         found = [g.reference() for g in self.program.guards if isinstance(g, SameAsBeforeGuard)]
         return [value for value in found if value is not None]
 
-    def makes_symbolic(self) -> bool:
+    def is_symbolic(self) -> bool:
         """Whether it serves calls of several sizes, or with several numbers among their arguments."""
         numbers = self.program.numbers
         fixed = {id(number) for number, _ in fixed_numbers(numbers, self.program.computation.constraints)}
