@@ -80,9 +80,6 @@ def test_sizes_and_limits_are_numpys(of):
 def test_weak_dtypes_yield_to_strong_ones_of_their_kind():
     assert dtypes.join(dtypes.weak_int, dtypes.int8) is dtypes.int8
     assert dtypes.join(dtypes.weak_float, dtypes.int8).kind is dtypes.Kind.FLOAT
-    assert dtypes.of_number(True) is dtypes.weak_bool
-    with pytest.raises(DTypeError, match="'x' of type str is not a number"):
-        dtypes.of_number("x")
 
 
 def test_there_is_one_object_per_dtype_even_after_pickling():

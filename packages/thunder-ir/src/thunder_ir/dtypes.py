@@ -124,7 +124,6 @@ weak_complex = DType("weak_complex", Kind.COMPLEX, 128, True, True)
 WEAK = (weak_bool, weak_int, weak_float, weak_complex)
 
 BY_NAME = MappingProxyType({d.name: d for d in STRONG + WEAK} | {"bool": bool8})
-OF_NUMBER = MappingProxyType({bool: weak_bool, int: weak_int, float: weak_float, complex: weak_complex})
 _FLOAT_OF_COMPLEX = {complex32: float16, complex64: float32, complex128: float64}
 _COMPLEX_OF_FLOAT = {float16: complex32, bfloat16: complex64, float32: complex64, float64: complex128}
 
@@ -144,14 +143,6 @@ def dtype(what: str | DType) -> DType:
     if found is None:
         raise DTypeError(f"no dtype is named {what!r}; the names are {', '.join(BY_NAME)}")
     return found
-
-
-def of_number(number: bool | int | float | complex) -> DType:
-    """Return the weak dtype of a Python number."""
-    for kind in (bool, int, float, complex):
-        if isinstance(number, kind):
-            return OF_NUMBER[kind]
-    raise DTypeError(f"{number!r} of type {type(number).__name__} is not a number")
 
 
 def float_of(complex_dtype: DType) -> DType:
