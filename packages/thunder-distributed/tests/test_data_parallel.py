@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_distributed import AxisError, ddp, fsdp
+from thunder_distributed import AxisError, axis_of, ddp, fsdp
 
 SCENARIOS = "data_parallel_scenarios.py"
 
@@ -44,6 +44,14 @@ def test_a_model_of_which_a_part_has_no_values_is_refused(one_process):
         empty = nn.Linear(2, 2)
     with pytest.raises(ValueError, match="on the meta device: give it values first"):
         ddp(nn.Sequential(nn.Linear(2, 2), empty))
+
+
+@pytest.mark.parametrize(("on_this_host", "parts"), [("1", 1), ("2", 4), (None, 4)])
+def test_processes_of_one_host_that_send_by_its_cpu_send_all_at_once(one_process, monkeypatch, on_this_host, parts):
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    if on_this_host is not None:
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", on_this_host)
+    assert axis_of().bucket_parts == parts
 
 
 def test_what_is_not_compiled_is_refused_when_called(one_process):

@@ -64,6 +64,17 @@ def test_a_bucket_holds_a_quarter_of_all_that_is_sent():
     assert len([b for b in few.bound_symbols if b.symbol is dist.all_reduce]) == 1  # of less than one
 
 
+@pytest.mark.parametrize(("parts", "sent"), [(4, [1536] * 4), (2, [3072] * 2), (1, [6144])])
+def test_an_axis_says_into_how_many_buckets_all_is_divided(parts, sent):
+    axis = Axis("data", 8, bucket_parts=parts)
+
+    def program(tensors):
+        return [mean(t, axis, ("", i)) for i, t in enumerate(tensors)]
+
+    trace = bucket_collectives(trace_of(program, [Tensor((1024, 128))] * 12))
+    assert [b.args[0].numel * 4 // 1024 for b in trace.bound_symbols if b.symbol is dist.all_reduce] == sent
+
+
 def test_what_has_another_dtype_or_no_bucket_is_sent_by_itself():
     def program(x, y, z):
         return mean(x, DATA, ("", 0)), mean(y, DATA, ("", 1)), mean(z, DATA, None)
@@ -298,6 +309,19 @@ def test_a_sum_that_fills_a_bucket_is_made_in_place_where_nothing_else_has_its_m
         return [mean(t, DATA, ("", i)) for i, t in enumerate((first, second))]
 
     assert sums_in_place(program, Tensor((1024, 8)), Tensor((8, 256)), Tensor((8, 256))) == [True, True]
+
+
+def test_a_sum_of_a_quarter_of_all_that_is_sent_waits_for_no_others():
+    axis = Axis("data", 8, bucket_parts=1)
+
+    def program(a, b, others):
+        return [mean(t, axis, ("", i)) for i, t in enumerate((prims.matmul(a, b), *others))]
+
+    others = [Tensor((1024, 128))] * 4
+    assert sums_in_place(program, Tensor((1024, 8)), Tensor((8, 256)), others) == [
+        True,
+        True,
+    ]  # the other one is packed
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ class Axis:
         name: how programs refer to it, such as ``"data"``.
         size: how many processes.
         bucket_bytes: collectives of small tensors are made together until they are this large; 0: never.
+        bucket_parts: into how many buckets all that is sent is divided at least, if each has a megabyte.
         ahead_bytes: how many bytes may be gathered before they are needed, or be sent of gradients, at a time; as many
             as the largest of them has always may.
         splits_products: whether products run while what they gather, or sum, goes around the ring, part by part.
@@ -52,6 +54,7 @@ class Axis:
     splits_products: bool = field(default=False, repr=False)
     patience: float = field(default=300.0, repr=False, compare=False)
     group: weakref.ref[Any] | None = field(default=None, repr=False, compare=False)
+    bucket_parts: int = field(default=4, repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False, compare=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Axis:
@@ -150,8 +153,17 @@ def axis_of(
         raise AxisError(f"this process, rank {dist.get_rank()}, is not in the group that was given")
     patience = min(300.0, timeout_of(group) / LATEST) if patience is None else patience
     return Axis(
-        name, dist.get_world_size(group), bucket_bytes, ahead_bytes, splits_products, patience, weakref.ref(group)
-    )
+        name, dist.get_world_size(group), bucket_bytes, ahead_bytes, splits_products, patience, weakref.ref(group),
+        bucket_parts=1 if _computes_where_it_sends(group) else 4,
+    )  # fmt: skip
+
+
+def _computes_where_it_sends(group: Any) -> bool:
+    """Whether processes of one host send by its CPU: what is sent beside computing then makes that slower.
+
+    Every process answers the same, as ``torchrun`` tells all of them how many there are, and how many on each host.
+    """
+    return dist.get_backend(group) == "gloo" and os.environ.get("LOCAL_WORLD_SIZE") == str(dist.get_world_size())
 
 
 def timeout_of(group: Any) -> float:

@@ -16,9 +16,6 @@ from thunder_distributed.prim import OWNED, Does
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording
 from thunder_ir.passes import trace_pass
 
-PARTS = 4
-"""Of how many buckets each is at most that part of all that is sent, if that is a megabyte."""
-
 LARGE = MEGABYTE // 2
 """Parts of tensors of which each process has that much are gathered, and summed, by themselves, and copied nowhere."""
 
@@ -86,10 +83,10 @@ def bucket_collectives(trace: Trace) -> Trace:
     """Make collectives of one bucket together: what they send is packed, and what comes is unpacked.
 
     Buckets with a name are those of what has that name, whatever they take. Others are closed when they are as large
-    as the axis says, or hold a quarter of all that is sent: nothing is computed beside the last one. A reduction begins
+    as the axis says, or hold its part of all that is sent: nothing is computed beside the last one. A reduction begins
     when the last of its tensors is there, a gathering where the first is needed. Gathers, and sums of which parts are
     kept, stay as they are where each process has half a megabyte of the tensor: so no buffer has to be filled first.
-    So do sums of what fills a bucket by itself, if nothing else has its memory: they are made in place.
+    So do sums of what is a quarter of all, or fills a bucket, if nothing else has its memory: they are made in place.
     Tensors lie in a bucket in the order of their places, whatever the order in which they came.
     """
     members = _members(trace)
@@ -189,9 +186,14 @@ def _groups(members: Sequence[Member], own: set[str]) -> list[list[Member]]:
     for member in members:
         whole[member.key] += member.bytes
     for member in members:
-        limit = min(member.axis.bucket_bytes, max(whole[member.key] // PARTS, MEGABYTE))
-        if member.value.name in own and member.bytes >= limit and not member.bucket[0]:
-            continue  # it fills a bucket by itself
+        all_sent = whole[member.key]
+        limit = min(member.axis.bucket_bytes, max(all_sent // member.axis.bucket_parts, MEGABYTE))
+        if (
+            member.value.name in own
+            and not member.bucket[0]
+            and member.bytes >= min(limit, max(all_sent // 4, MEGABYTE))
+        ):
+            continue  # filling a buffer takes longer than what is saved
         group = open_.setdefault(member.key, [])
         group.append(member)
         if not member.bucket[0] and sum([m.bytes for m in group]) >= limit:
