@@ -242,3 +242,21 @@ def broadcast(emit: Emitter, scalar: str, text: str, lanes: int) -> str:
     vector = type_of(scalar, lanes)
     first = emit.define(f"insertelement {vector} poison, {scalar} {text}, i64 0")
     return emit.define(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+
+def part(emit: Emitter, a: Value, start: int, count: int) -> Value:
+    """Write what takes some lanes; those beyond the vector are of no meaning."""
+    chosen = ", ".join([f"i32 {start + i if start + i < a.lanes else 0}" for i in range(count)])
+    return emit.value(f"shufflevector {a}, {a.type} poison, <{count} x i32> <{chosen}>", a.dtype, count)
+
+
+def joined(emit: Emitter, parts: list[Value]) -> Value:
+    """Write what puts vectors behind each other; their number is a power of two."""
+    while len(parts) > 1:
+        lanes = parts[0].lanes
+        chosen = ", ".join([f"i32 {i}" for i in range(2 * lanes)])
+        parts = [
+            emit.value(f"shufflevector {a}, {b}, <{2 * lanes} x i32> <{chosen}>", a.dtype, 2 * lanes)
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]

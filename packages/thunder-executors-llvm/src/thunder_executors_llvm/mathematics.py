@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from thunder_executors_llvm import polynomials
-from thunder_executors_llvm.emitter import Emitter, Value, type_of
+from thunder_executors_llvm.emitter import Emitter, Value, joined, part, type_of
 from thunder_executors_llvm.library import address_of
 from thunder_executors_llvm.rows import FLOATING, Write, lowering
 from thunder_executors_llvm.target import Target
@@ -67,14 +67,14 @@ def call_of(function: str) -> Write:
             whole = _called(emit, name, address, [emit.widened(o, width) for o in operands])
             return emit.value(f"extractelement {whole}, i64 0", dtype, 1)
         if lanes <= width:
-            padded = [_part(emit, o, 0, width) for o in operands] if lanes < width else list(operands)
+            padded = [part(emit, o, 0, width) for o in operands] if lanes < width else list(operands)
             return (
-                _part(emit, _called(emit, name, address, padded), 0, lanes)
+                part(emit, _called(emit, name, address, padded), 0, lanes)
                 if lanes < width
                 else _called(emit, name, address, padded)
             )
         parts = [
-            _called(emit, name, address, [_part(emit, o, start, width) for o in operands])
+            _called(emit, name, address, [part(emit, o, start, width) for o in operands])
             for start in range(0, lanes, width)
         ]
         return joined(emit, parts)
@@ -87,24 +87,6 @@ def _called(emit: Emitter, name: str, address: int, operands: list[Value]) -> Va
     emit.declare(f"{first.type} @{name}({', '.join([o.type for o in operands])}) #1")
     emit.external(name, address)
     return emit.value(f"call {first.type} @{name}({', '.join(map(str, operands))})", first.dtype, first.lanes)
-
-
-def _part(emit: Emitter, a: Value, start: int, count: int) -> Value:
-    """Write what takes some lanes; those beyond the vector are of no meaning."""
-    chosen = ", ".join([f"i32 {start + i if start + i < a.lanes else 0}" for i in range(count)])
-    return emit.value(f"shufflevector {a}, {a.type} poison, <{count} x i32> <{chosen}>", a.dtype, count)
-
-
-def joined(emit: Emitter, parts: list[Value]) -> Value:
-    """Write what puts vectors behind each other; their number is a power of two."""
-    while len(parts) > 1:
-        lanes = parts[0].lanes
-        chosen = ", ".join([f"i32 {i}" for i in range(2 * lanes)])
-        parts = [
-            emit.value(f"shufflevector {a}, {b}, <{2 * lanes} x i32> <{chosen}>", a.dtype, 2 * lanes)
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return parts[0]
 
 
 def _one_by_one(emit: Emitter, function: str, operands: tuple[Value, ...]) -> Value:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_executors_llvm.emitter import Emitter, Value, type_of
-from thunder_executors_llvm.rows import SINGLE, lowering
+from thunder_executors_llvm.emitter import Emitter, Value, joined, part, type_of
+from thunder_executors_llvm.rows import BRIEF, SINGLE, lowering
 from thunder_executors_llvm.target import Target
 from thunder_ir import DType, dtypes
 
@@ -66,7 +66,7 @@ def exp(emit: Emitter, a: Value) -> Value:
     bounded = emit.select(emit.compare("fcmp olt", a, emit.like(-104.0, a)), emit.like(-104.0, a), a)
     bounded = emit.select(emit.compare("fcmp ogt", bounded, emit.like(89.0, a)), emit.like(89.0, a), bounded)
     shifted, whole, value = _reduced(emit, bounded)
-    if a.lanes == 16 and "avx512f" in emit.target.machine.has:
+    if a.lanes % 16 == 0 and "avx512f" in emit.target.machine.has:
         return _scaled(emit, value, whole)
     power = emit.binary("sub", _bits(emit, shifted), emit.constant(MAGIC_BITS, dtypes.int32, a.lanes))
     half = emit.binary("ashr", power, emit.like(1, power))  # in two steps, for denormals and what overflows
@@ -92,7 +92,10 @@ def _reduced(emit: Emitter, a: Value) -> tuple[Value, Value, Value]:
 
 
 def _scaled(emit: Emitter, value: Value, power: Value) -> Value:
-    """Write ``value * 2**power``, rounded once."""
+    """Write ``value * 2**power``, rounded once, in registers of 16 lanes."""
+    if value.lanes > 16:
+        starts = range(0, value.lanes, 16)
+        return joined(emit, [_scaled(emit, part(emit, value, i, 16), part(emit, power, i, 16)) for i in starts])
     name = "llvm.x86.avx512.mask.scalef.ps.512"
     vector = value.type
     emit.declare(f"{vector} @{name}({vector}, {vector}, {vector}, i16, i32)")
@@ -113,6 +116,13 @@ def _shifted(emit: Emitter, a: Value) -> Value:
 def _power_of_two(emit: Emitter, exponent: Value) -> Value:
     biased = _shifted(emit, emit.binary("add", exponent, emit.like(127, exponent)))
     return emit.value(f"bitcast {biased} to {type_of('float', exponent.lanes)}", dtypes.float32, exponent.lanes)
+
+
+@lowering("sigmoid", BRIEF, missing)
+def sigmoid(emit: Emitter, a: Value) -> Value:
+    """``1 / (1 + exp(-a))``; for each ``bfloat16`` it is rounded to what PyTorch's is."""
+    one = emit.like(1, a)
+    return emit.binary("fdiv", one, emit.binary("fadd", one, exp(emit, emit.binary("fsub", emit.like(0, a), a))))
 
 
 @lowering("erf", SINGLE, missing)

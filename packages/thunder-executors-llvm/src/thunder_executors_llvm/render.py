@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from thunder_executors_llvm.conversion import convert
 from thunder_executors_llvm.emitter import Emitter, Value
 from thunder_executors_llvm.folding import accumulator
 from thunder_executors_llvm.memory import Memory
+from thunder_executors_llvm.rounding import rounded_at_once, with_short_nans
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
-from thunder_loops import ACROSS, Compute, Constant, Load, LoopPlan, Position, Reduce, Scan, Statement, Store, reads
+from thunder_loops import (
+    ACROSS,
+    Compute,
+    Constant,
+    Load,
+    LoopPlan,
+    Position,
+    Reduce,
+    Scan,
+    Statement,
+    Store,
+    operation_cost,
+    reads,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +59,35 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     width = f'"prefer-vector-width"="{target.bits}" "min-legal-vector-width"="{target.bits}"'
     text = (
         f"{head}\n\ndefine void @{NAME}(ptr noalias %pointers, ptr noalias %numbers, i64 %begin, i64 %end) #0 {{\n"
-        f"{body}\n}}\n\nattributes #0 = {{ nounwind {width} }}\n"
+        f"{body}\n}}\n\nattributes #0 = {{ nounwind \"stackrealign\" {width} }}\n"
         f"attributes #1 = {{ nounwind willreturn memory(none) }}\n"
     )
     return Rendered(text, emit.imports)
 
 
+LONG = 30
+"""Additions one after the other from which on the next elements come too late for the processor to fill its pauses."""
+
+
 def lanes_of(plan: LoopPlan, target: Target) -> int:
-    """Return how many elements a vector has: a register of what is computed, be it narrower in memory."""
+    """Return how many elements a vector has: a register of what is computed, be it narrower in memory.
+
+    Where much is computed one after the other, two registers: two chains of instructions stand side by side then.
+    """
     floats = {s.dtype for s in plan.statements if isinstance(s, (Compute, Load)) and s.dtype.is_floating}
-    return target.lanes // 2 if floats == {dtypes.float64} else target.lanes
+    lanes = target.lanes // 2 if floats == {dtypes.float64} else target.lanes
+    reduces = any([isinstance(s, (Reduce, Scan)) for s in plan.statements])
+    return lanes if reduces or _longest(plan.statements) < LONG else 2 * lanes
+
+
+def _longest(statements: Sequence[Statement]) -> float:
+    """Return what the longest chain of operations costs, in additions."""
+    found: dict[str, float] = {}
+    for statement in statements:
+        if not isinstance(statement, Store):
+            before = max([found[name] for name in reads(statement)], default=0.0)
+            found[statement.name] = before + (operation_cost(statement.operation) if isinstance(statement, Compute) else 0)
+    return max(found.values(), default=0.0)
 
 
 class _Kernel:
@@ -67,6 +100,8 @@ class _Kernel:
         self.values: dict[str, Value] = {}
         self.statements = list(enumerate(plan.statements))
         self.dtypes = {s.name: s.dtype for s in plan.statements if not isinstance(s, Store)}
+        self.short = with_short_nans(plan.statements)
+        self.brief = rounded_at_once(plan.statements)
         self.sizes = [self.number() for _ in range(plan.outer + (not plan.by_rows) + plan.reduced)]
         self.block = self.number()
         self.memory = Memory(plan, emit, self.number)
@@ -310,7 +345,8 @@ class _Kernel:
         assert isinstance(statement, Compute), "stores and reductions are written elsewhere"
         operands = [self.values[name] for name in statement.operands]
         if statement.operation == "to":
-            return convert(emit, operands[0], statement.dtype)
-        row = ROWS.find(statement.operation, operands[-1].dtype, emit.target)
+            return convert(emit, operands[0], statement.dtype, statement.operands[0] in self.short)
+        brief = ROWS.find(statement.operation, dtypes.bfloat16, emit.target) if statement.name in self.brief else ""
+        row = brief if isinstance(brief, Row) else ROWS.find(statement.operation, operands[-1].dtype, emit.target)
         assert isinstance(row, Row), row
         return row.write(emit, *operands)

@@ -31,6 +31,7 @@ SIGNED = _family("signed", dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64
 INTEGER = _family("integer", *UNSIGNED.dtypes, *SIGNED.dtypes)
 EXACT = _family("exact", *BOOL.dtypes, *INTEGER.dtypes)
 SINGLE = _family("single", dtypes.float32)
+BRIEF = _family("brief", dtypes.bfloat16)
 FLOATING = _family("floating", dtypes.float32, dtypes.float64)
 ANY = _family("any", *EXACT.dtypes, *FLOATING.dtypes, dtypes.float16, dtypes.bfloat16)
 
@@ -40,7 +41,8 @@ class Row:
     """How an operation is written.
 
     Args:
-        family: the dtypes of its last operand that it is for.
+        family: the dtypes of its last operand that it is for; :data:`BRIEF` of operands and a result in ``float32`` that
+            were ``bfloat16`` and will be it.
         write: what writes it.
         missing: why it cannot be written for a target, or ``None``.
     """
