@@ -143,11 +143,18 @@ def test_arithmetic_and_conversions_of_half_precision_are_in_kernels():
     assert len(kernels(lambda x: (symbol_of(torch.tanh)(x.to(torch.float32)) * 2).to(torch.bfloat16), x)) == 1
 
 
-def test_functions_and_reductions_of_half_precision_are_left_to_others():
-    x = torch.ones(SIDE, 2 * SIDE, dtype=torch.bfloat16)
+def programs_of_functions(x):
+    return symbol_of(torch.softmax)(symbol_of(torch.nn.functional.silu)(x), -1)
 
-    assert not kernels(lambda x: symbol_of(torch.softmax)(symbol_of(torch.nn.functional.silu)(x), -1), x)
-    assert not kernels(gated, x[:SIDE, :SIDE].contiguous(), x[:SIDE, :SIDE].contiguous())
+
+def test_functions_and_reductions_of_bfloat16_are_in_kernels_and_those_of_float16_are_not():
+    x = torch.ones(SIDE, 2 * SIDE, dtype=torch.bfloat16)
+    small = x[:SIDE, :SIDE].contiguous()
+
+    assert len(kernels(programs_of_functions, x)) == 1
+    assert not kernels(programs_of_functions, x.to(torch.float16))
+    assert not kernels(symbol_of(torch.nn.functional.gelu), x)
+    assert not kernels(gated, small, small)
 
 
 @pytest.mark.parametrize(("shape", "taken"), [((SIDE, SIDE), True), ((8, SIDE * SIDE), False)], ids=["many", "few"])

@@ -7,7 +7,7 @@ import thunder_prims as prims
 from thunder_executors import Region, transform_for_execution
 from thunder_executors_llvm import executor
 from thunder_ir import trace_of
-from thunder_torch import proxy_of
+from thunder_torch import proxy_of, symbol_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
 
@@ -145,3 +145,23 @@ def test_what_is_written_in_another_shape_is_computed_with_the_reduction(shape, 
     torch.testing.assert_close(total, y.sum(dims))
     torch.testing.assert_close(moved, y.reshape(shape))
     assert shape != (2, 3, 4) or len(run.program.nests) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(3, 1), (5, 33), (64, 100), (2, 3, 257)], ids=str)
+def test_what_waits_between_sweeps_in_an_output_changes_nothing(dtype, shape):
+    def program(x, w):
+        scaled = symbol_of(torch.exp)(x * w)
+        soft = symbol_of(torch.exp)(scaled - symbol_of(torch.amax)(scaled, -1, keepdim=True))
+        return soft / symbol_of(torch.sum)(soft, -1, keepdim=True) + scaled, soft * 2.0
+
+    def eager(x, w):
+        scaled = torch.exp(x * w)
+        soft = torch.exp(scaled - scaled.amax(-1, True))
+        return soft / soft.sum(-1, keepdim=True) + scaled, soft * 2.0
+
+    x, w = torch.randn(shape).to(dtype), torch.randn(shape[-1:]).to(dtype)
+    trace = trace_of(program, proxy_of(x, ""), proxy_of(w, ""), language=torch_language)
+    run = executor.runner(Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs)), "waits")
+    for got, wanted in zip(run(x, w), eager(x, w), strict=True):
+        torch.testing.assert_close(got, wanted)

@@ -14,15 +14,8 @@ def missing(target: Target, have: DType, want: DType) -> str | None:
     return None
 
 
-def convert(emit: Emitter, a: Value, dtype: DType, short_nans: bool = False) -> Value:
-    """Write a conversion.
-
-    Args:
-        emit: where to.
-        a: what is converted.
-        dtype: to which.
-        short_nans: whether no NaN of ``a`` has a bit that ``bfloat16`` has no room for.
-    """
+def convert(emit: Emitter, a: Value, dtype: DType) -> Value:
+    """Write a conversion."""
     if a.dtype is dtype:
         return a
     if a.dtype is dtypes.bfloat16:
@@ -32,7 +25,7 @@ def convert(emit: Emitter, a: Value, dtype: DType, short_nans: bool = False) -> 
     if dtype is dtypes.bool8:
         return _truth(emit, a)
     if dtype is dtypes.bfloat16:
-        return to_bfloat16(emit, convert(emit, a, dtypes.float32), short_nans)
+        return to_bfloat16(emit, convert(emit, a, dtypes.float32))
     if dtype is dtypes.float16:
         return emit.convert("fptrunc", convert(emit, a, dtypes.float32), dtype)
     if dtype.is_floating:
@@ -73,15 +66,20 @@ def from_bfloat16(emit: Emitter, a: Value) -> Value:
     return emit.value(f"bitcast {shifted} to {type_of('float', a.lanes)}", dtypes.float32, a.lanes)
 
 
-def to_bfloat16(emit: Emitter, a: Value, short_nans: bool = False) -> Value:
+def to_bfloat16(emit: Emitter, a: Value, exact: bool = False, short_nans: bool = False) -> Value:
     """Write what rounds ``float32`` to the nearest ``bfloat16``, of two the even one; denormals are kept.
 
-    What is added to the bits of a NaN could make it a number, but not if the lower half of them is 0.
+    Args:
+        emit: where to.
+        a: what is rounded.
+        exact: whether ``bfloat16`` has it.
+        short_nans: whether the lower half of a NaN is 0: then what is added to its bits does not make it a number.
     """
     bits = emit.value(f"bitcast {a} to {type_of('i32', a.lanes)}", dtypes.int32, a.lanes)
-    last = emit.binary("and", emit.binary("lshr", bits, emit.like(16, bits)), emit.like(1, bits))
-    rounded = emit.binary("add", emit.binary("add", bits, emit.like(0x7FFF, bits)), last)
-    if not short_nans:
-        rounded = emit.select(emit.compare("fcmp uno", a, a), emit.like(0x7FC00000, bits), rounded)
-    high = emit.binary("lshr", rounded, emit.like(16, bits))
+    if not exact:
+        last = emit.binary("and", emit.binary("lshr", bits, emit.like(16, bits)), emit.like(1, bits))
+        bits = emit.binary("add", emit.binary("add", bits, emit.like(0x7FFF, bits)), last)
+    if not exact and not short_nans:
+        bits = emit.select(emit.compare("fcmp uno", a, a), emit.like(0x7FC00000, bits), bits)
+    high = emit.binary("lshr", bits, emit.like(16, bits))
     return emit.value(f"trunc {high} to {type_of(SCALARS[dtypes.bfloat16], a.lanes)}", dtypes.bfloat16, a.lanes)

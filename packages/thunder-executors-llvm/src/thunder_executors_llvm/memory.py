@@ -116,7 +116,7 @@ class Memory:
         emit, dtype, access = self.emit, statement.dtype, self.access(position)
         when = values[statement.when] if statement.when else None
         if access.inner == 1 and index and not self._scattered(access, values):
-            return self._neighbours(position, dtype, index, _both(emit, mask, when), values)
+            return self.neighbours(position, dtype, index, _both(emit, mask, when), values)
         where = self.position(position, index, values)
         lanes = max(where.lanes, when.lanes if when is not None else 1)
         if lanes == 1:
@@ -151,7 +151,8 @@ class Memory:
         """Whether a value that differs between lanes says where an access goes."""
         return any([values[name].lanes > 1 for name in access.terms])
 
-    def _neighbours(self, position: int, dtype: DType, index: str, mask: str, values: Mapping[str, Value]) -> Value:
+    def neighbours(self, position: int, dtype: DType, index: str, mask: str, values: Mapping[str, Value]) -> Value:
+        """Write a read of a vector from where an access is, be it a read or a write."""
         emit, kept = self.emit, in_memory(dtype)
         lanes, vector = emit.lanes, type_of(kept, emit.lanes)
         first = self._first(position, index, values)

@@ -2,8 +2,8 @@
 
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
-half precision, which PyTorch computes with fewer digits, what reads memory in another order than it writes it, layer
-normalisation, gelu with its derivative, cumulative sums of integers, and of so few rows that threads would wait.
+``float16``, gelu of ``bfloat16``, what reads memory in another order than it writes it, layer normalisation, gelu with
+its derivative, cumulative sums of integers, and of so few rows that threads would wait.
 """
 
 from __future__ import annotations
@@ -93,8 +93,10 @@ class Selection:
         half = [p for p in proxies if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
         if not half:
             return None
-        if not all(map(_is_arithmetic, _prims(bound))):
-            return f"kernels of PyTorch are as fast for functions and reductions of {half[0].dtype}"
+        if bound.symbol in AS_FAST_DERIVED:
+            return f"PyTorch's kernel is faster for {half[0].dtype}"
+        if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, _prims(bound))):
+            return "kernels of PyTorch are as fast for functions and reductions of float16"
         if max(map(elements, proxies)) < 2 * self.large:  # as many bytes as of float32
             return f"its tensors are small, for {half[0].dtype}"
         return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from thunder_executors_llvm.conversion import convert
+from thunder_executors_llvm.conversion import convert, to_bfloat16
 from thunder_executors_llvm.emitter import Emitter, Value
 from thunder_executors_llvm.folding import accumulator
 from thunder_executors_llvm.memory import Memory
-from thunder_executors_llvm.rounding import rounded_at_once, with_short_nans
+from thunder_executors_llvm.rounding import exact, rounded_at_once, with_short_nans
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
@@ -101,6 +101,7 @@ class _Kernel:
         self.statements = list(enumerate(plan.statements))
         self.dtypes = {s.name: s.dtype for s in plan.statements if not isinstance(s, Store)}
         self.short = with_short_nans(plan.statements)
+        self.exact = exact(plan.statements)
         self.brief = rounded_at_once(plan.statements)
         self.sizes = [self.number() for _ in range(plan.outer + (not plan.by_rows) + plan.reduced)]
         self.block = self.number()
@@ -261,10 +262,10 @@ class _Kernel:
         if not due:
             return
         found = [self.accumulators[s.name] for _, s in due if isinstance(s, Reduce)]
-        needed = self.needed([s for _, s in due])
+        needed = self.needed([s for _, s in due], self.waiting(stage))
         for one in (*found, *[self.accumulators[name] for name in self.accumulators if name in needed]):
             one.start(self.emit)
-        self.loops(self.reduced, lambda: self.innermost(index, mask, self.body(due)))
+        self.loops(self.reduced, lambda: self.innermost(index, mask, self.body(due, stage=stage)))
         self.memory.variables = []
         for one in found:
             self.values[one.statement.name] = one.result(self.emit, self.plan.by_rows)
@@ -273,11 +274,16 @@ class _Kernel:
         """Return the reductions of a stage, and the writes of what differs along reduced loops."""
         return [(p, s) for p, s in self.statements if self.plan.stages[p] == stage and self.is_due(p, s)]
 
+    def waiting(self, stage: int) -> dict[str, int]:
+        """Return the values that an earlier sweep has left, each with the position of the write where they are."""
+        return {h.value: h.store for h in self.plan.held if h.stage < stage}
+
     def body(
-        self, due: list[tuple[int, Statement]], known: frozenset[str] | set[str] = frozenset()
+        self, due: list[tuple[int, Statement]], known: frozenset[str] | set[str] = frozenset(), stage: int = 0
     ) -> Callable[[str, str], None]:
         """Return what writes the statements inside of reduced loops that are due, and what they need but is known."""
-        needed = self.needed([s for _, s in due]) - known
+        waiting = self.waiting(stage)
+        needed = self.needed([s for _, s in due], waiting) - known
 
         def write(at: str, lanes: str) -> None:
             for position, statement in self.statements:
@@ -287,8 +293,16 @@ class _Kernel:
                     one = self.accumulators[statement.name]
                     place = self.memory.position(position, at, self.values) if one.finds_place else None
                     one.add(self.emit, self.values[statement.operand], place, lanes)
-                elif not isinstance(statement, Store) and statement.name in needed:
+                elif isinstance(statement, Store) or statement.name not in needed:
+                    continue
+                elif statement.name in waiting:
+                    place, dtype = waiting[statement.name], self.dtypes[statement.name]
+                    self.values[statement.name] = self.memory.neighbours(place, dtype, at, lanes, self.values)
+                else:
                     self.values[statement.name] = self.statement(position, statement, at, lanes)
+            for hold in self.plan.held:
+                if hold.stage == stage:
+                    self.memory.store(hold.store, self.values[hold.value], at, lanes, self.values)
 
         return write
 
@@ -318,11 +332,11 @@ class _Kernel:
         else:
             body(index, mask)
 
-    def needed(self, wanted: list[Statement]) -> set[str]:
-        """Return the values that differ along reduced loops and that statements need."""
+    def needed(self, wanted: list[Statement], waiting: Collection[str] = ()) -> set[str]:
+        """Return the values that differ along reduced loops and that statements need, but not what waiting ones need."""
         names = {name for s in wanted for name in reads(s)}
         for position, statement in reversed(self.statements):
-            if not isinstance(statement, (Store, Reduce)) and statement.name in names:
+            if not isinstance(statement, (Store, Reduce)) and statement.name in names and statement.name not in waiting:
                 access = self.plan.accesses[position]
                 names.update(reads(statement), access.terms if access is not None else ())
         for position, statement in self.statements:
@@ -345,7 +359,10 @@ class _Kernel:
         assert isinstance(statement, Compute), "stores and reductions are written elsewhere"
         operands = [self.values[name] for name in statement.operands]
         if statement.operation == "to":
-            return convert(emit, operands[0], statement.dtype, statement.operands[0] in self.short)
+            (name,) = statement.operands
+            if statement.dtype is dtypes.bfloat16 and self.dtypes[name] is dtypes.float32:
+                return to_bfloat16(emit, operands[0], name in self.exact, name in self.short)
+            return convert(emit, operands[0], statement.dtype)
         brief = ROWS.find(statement.operation, dtypes.bfloat16, emit.target) if statement.name in self.brief else ""
         row = brief if isinstance(brief, Row) else ROWS.find(statement.operation, operands[-1].dtype, emit.target)
         assert isinstance(row, Row), row

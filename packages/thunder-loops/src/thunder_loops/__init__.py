@@ -2,6 +2,7 @@
 
 from thunder_loops._version import __version__
 from thunder_loops.cost import Cost, cost, cost_again, operation_cost
+from thunder_loops.holding import Hold
 from thunder_loops.index import Index, Quotient, Remainder
 from thunder_loops.layout import Walk, row_major_strides, walks
 from thunder_loops.lower import ACCUMULATE, lower
@@ -20,11 +21,12 @@ from thunder_loops.nest import (
     Statement,
     Store,
     axes_of,
+    reads,
 )
 from thunder_loops.operations import OPERATIONS, REDUCTIONS, SCANS, Operation, Reduction
 from thunder_loops.overwriting import may_overwrite
 from thunder_loops.parts import Parts, moves_only, parts_of
-from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan, reads
+from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan
 from thunder_loops.reduction import REDUCING
 from thunder_loops.rules import CannotLower, lowering
 from thunder_loops.scanning import SCANNING
@@ -34,7 +36,7 @@ from thunder_loops.verify import verify
 
 __all__ = [
     "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "SCANNING", "SCANS", "Access", "Axis",
-    "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram",
+    "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index", "Launch", "Load", "LoopPlan", "LoopProgram",
     "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Scan", "Schedule",
     "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost", "cost_again", "divide", "lower",
     "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan", "reads", "row_major_strides",

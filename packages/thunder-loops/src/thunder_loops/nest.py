@@ -226,6 +226,17 @@ class LoopProgram:
         return printed(self)
 
 
+def reads(statement: Statement) -> tuple[str, ...]:
+    """Return the names of the values that a statement of a nest, or of a plan, reads; not those in its index."""
+    if isinstance(statement, Compute):
+        return statement.operands
+    if isinstance(statement, (Reduce, Scan)):
+        return (statement.operand,)
+    if isinstance(statement, Store):
+        return (statement.value,)
+    return (statement.when,) if isinstance(statement, Load) and statement.when else ()
+
+
 def axes_of(nest: Nest) -> dict[str, frozenset[str]]:
     """Return for each value the axes that it depends on; for each store, under ``""``, nothing."""
     space = {a.name for a in nest.axes}

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from thunder_ir import dtypes
 from thunder_loops.build import Builder
 from thunder_loops.index import Index
-from thunder_loops.nest import Compute, Constant, Load, Position, Reduce, Scan, Statement, Store
-from thunder_loops.plan import reads
+from thunder_loops.nest import Compute, Constant, Load, Position, Reduce, Scan, Statement, Store, reads
 
 
 def picked(build: Builder, operand: str, axis: str) -> str | None:

@@ -9,9 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from thunder_loops.holding import Hold, Sweeps
 from thunder_loops.index import Index
 from thunder_loops.layout import Strides, Walk, walks
-from thunder_loops.nest import Compute, Load, Nest, Position, Reduce, Scan, Statement, Store
+from thunder_loops.nest import Load, Nest, Position, Reduce, Scan, Statement, Store, reads
 
 BLOCK = 8192
 """Elements of the innermost loop that a task has at most, where the loops around it do not make many tasks."""
@@ -66,6 +67,7 @@ class LoopPlan:
         inside: the values that differ along reduced loops.
         swept: for each statement, whether it is a write that moves along reduced loops, be its value the same there, or
             one of a value that differs along them.
+        held: what later sweeps read instead of computing it again.
     """
 
     outer: int
@@ -79,6 +81,7 @@ class LoopPlan:
     varies: frozenset[str]
     inside: frozenset[str]
     swept: tuple[bool, ...]
+    held: tuple[Hold, ...] = ()
 
     @property
     def backwards(self) -> bool:
@@ -142,16 +145,31 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
     neighbours = 1 if by_rows else extent[vector] if vector else 1
     block, tasks = _tasks([extent[n] for n in outer], neighbours, math.prod([extent[n] for n in reduced]), across)
     whole = not (extent[vector] if by_rows else math.gcd(neighbours, block)) % WHOLE
+    swept = tuple([isinstance(s, Store) and (m or s.value in inside) for s, m in zip(statements, sweeps, strict=True)])
+    terms = [a.terms if a is not None else () for a in accesses]
+    sweeps_over = Sweeps(statements, terms, stages, inside, swept)
+    held = _held(sweeps_over, accesses) if by_rows and not nest.scans else ()
     made = LoopPlan(
         len(outer), len(reduced), by_rows, whole, across, statements, tuple(accesses), stages,
         _varying(nest.statements, [a is not None and a.inner != 0 for a in accesses], not by_rows),
-        inside,
-        tuple([isinstance(s, Store) and (m or s.value in inside) for s, m in zip(statements, sweeps, strict=True)]),
+        inside, swept, held,
     )  # fmt: skip
+    if held:
+        reasons.append("what one sweep computes waits for the next one where an output of the row will be")
     if across:
         reasons.append("rows are read one after the other, as one sweep tells all")
     shape = (*[extent[n] for n in outer], *([] if by_rows else [neighbours]), *[extent[n] for n in reduced])
     return made, Launch(shape, block, tasks, tuple(numbers), elements, buffers, tuple(reasons))
+
+
+def _held(sweeps: Sweeps, accesses: Sequence[Access | None]) -> tuple[Hold, ...]:
+    """Return what waits for later sweeps: in places that are one for each element of a row, and neighbours."""
+    able = []
+    for place in sweeps.places():
+        access = accesses[place]
+        if access is not None and access.inner == 1 and all((*access.outer, *access.along)) and not access.terms:
+            able.append(place)
+    return sweeps.holds(able)
 
 
 def _access(
@@ -202,17 +220,6 @@ def _stages(statements: Sequence[Statement]) -> tuple[int, ...]:
         if not isinstance(statement, Store):
             ready[statement.name] = stage + isinstance(statement, Reduce)
     return tuple(found)
-
-
-def reads(statement: Statement) -> tuple[str, ...]:
-    """Return the names of the values that a statement of a nest, or of a plan, reads; not those in its index."""
-    if isinstance(statement, Compute):
-        return statement.operands
-    if isinstance(statement, (Reduce, Scan)):
-        return (statement.operand,)
-    if isinstance(statement, Store):
-        return (statement.value,)
-    return (statement.when,) if isinstance(statement, Load) and statement.when else ()
 
 
 def _anonymous(statements: Sequence[Statement]) -> tuple[tuple[Statement, ...], tuple[str, ...]]:

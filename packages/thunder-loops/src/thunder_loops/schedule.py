@@ -22,8 +22,9 @@ from thunder_loops.nest import (
     Reduce,
     Statement,
     Store,
+    reads,
 )
-from thunder_loops.plan import GRAIN, Launch, LoopPlan, plan, reads
+from thunder_loops.plan import GRAIN, Launch, LoopPlan, plan
 
 TASKS = 16
 """Tasks that are enough for the threads of most machines."""
