@@ -97,8 +97,6 @@ class Selection:
             return f"PyTorch's kernel is faster for {half[0].dtype}"
         if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, _prims(bound))):
             return "kernels of PyTorch are as fast for functions and reductions of float16"
-        if max(map(elements, proxies)) < 2 * self.large:  # as many bytes as of float32
-            return f"its tensors are small, for {half[0].dtype}"
         return None
 
     def differentiates(self, bound: BoundSymbol) -> bool:
@@ -118,8 +116,10 @@ class Selection:
         return len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
 
     def _is_large(self, proxy: Proxy) -> bool:
-        on_cpu = isinstance(proxy, TensorProxy) and proxy.device.type is devices.cpu.type
-        return on_cpu and elements(proxy) >= self.large
+        if not isinstance(proxy, TensorProxy) or proxy.device.type is not devices.cpu.type:
+            return False
+        half = proxy.dtype not in EXACT_OR_WIDE
+        return elements(proxy) >= (2 * self.large if half else self.large)  # as many bytes as of float32
 
 
 def _prims(bound: BoundSymbol) -> tuple[BoundSymbol, ...]:
