@@ -68,12 +68,14 @@ class Prepared:
         made: shape, strides and dtype of each output and temporary, and last of each check.
         checks: the steps that come first, to write these.
         steps: those after them, in order.
+        places: for numbers of outputs, those of inputs to whose memory they go.
         schedule: what the steps were made of, for readers.
     """
 
     made: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
     checks: tuple[Step, ...]
     steps: tuple[Step, ...]
+    places: Mapping[int, int]
     schedule: Schedule = field(repr=False)
 
 
@@ -127,17 +129,17 @@ class Runner:
                 signature.append(value.shape)
                 signature.append(value.stride())
                 addresses.append(value.data_ptr())
-        places = {o: i for o, i in places.items() if is_dense(inputs[i])} if places else places
-        key = (*signature, *places.items())
+        key = (*signature, *places.items()) if places else tuple(signature)
         prepared = self.prepared.get(key)
         if prepared is None:
             if self.reduces and any(
                 [0 in part for part in signature[::2]]
             ):  # before a loop that is empty nothing may be read
                 return tuple(self.eager(*inputs))
-            prepared = self.prepare(key, inputs, places)
+            prepared = self.prepare(key, inputs, {o: i for o, i in places.items() if is_dense(inputs[i])})
+        over = prepared.places
         outputs = [
-            inputs[places[n]] if n in places else torch.empty_strided(shape, strides, dtype=dtype)
+            inputs[over[n]] if n in over else torch.empty_strided(shape, strides, dtype=dtype)
             for n, (shape, strides, dtype) in enumerate(prepared.made)
         ]
         addresses += [t.data_ptr() for t in outputs]
@@ -177,7 +179,7 @@ class Runner:
             for some in (found.steps[: found.checking], found.steps[found.checking :])
         )
         made = tuple([(shapes[b.name], strides[b.name], to_torch_dtype(b.dtype)) for b in (*program.outputs, *between)])
-        prepared = Prepared(made, checks, steps, found)
+        prepared = Prepared(made, checks, steps, places, found)
         if len(self.prepared) >= REMEMBERED:
             self.prepared.pop(next(iter(self.prepared)), None)
         self.prepared[key] = prepared
