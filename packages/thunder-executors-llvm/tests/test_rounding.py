@@ -65,8 +65,9 @@ A = Compute("x", "to", ("a",), dtypes.float32)
 
 def test_nans_are_short_where_no_float32_and_no_function_comes_in():
     statements = (
-        NARROW, WIDE, A, Compute("s", "add", ("x", "x"), dtypes.float32), Compute("t", "mul", ("x", "b"), dtypes.float32),
-        Compute("f", "sin", ("x",), dtypes.float32), Reduce("m", "max", "s", ("i",), dtypes.float32),
+        NARROW, WIDE, A, Compute("s", "add", ("x", "x"), dtypes.float32),
+        Compute("t", "mul", ("x", "b"), dtypes.float32), Compute("f", "sin", ("x",), dtypes.float32),
+        Reduce("m", "max", "s", ("i",), dtypes.float32),
         Constant("c", "nan", dtypes.float32),
     )  # fmt: skip
 

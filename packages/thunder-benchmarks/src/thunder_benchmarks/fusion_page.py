@@ -45,8 +45,8 @@ Over all cases with `float32`, `thunder` takes {eager:.2f} of eager's time and {
 geometric means. {slower}
 
 Elements of `bfloat16` are rounded after each operation, as eager PyTorch does and Inductor does not. Among
-the default executors, kernels take arithmetic and conversions of them; functions and reductions of them stay with
-PyTorch, and layer normalisation, too; what differs from eager there is the time around PyTorch's kernels.
+the default executors, kernels take all of them but gelu and layer normalisation; what differs from eager there is the
+time around PyTorch's kernels.
 
 ## First calls
 

@@ -70,8 +70,8 @@ def exp(emit: Emitter, a: Value) -> Value:
         return _scaled(emit, value, whole)
     power = emit.binary("sub", _bits(emit, shifted), emit.constant(MAGIC_BITS, dtypes.int32, a.lanes))
     half = emit.binary("ashr", power, emit.like(1, power))  # in two steps, for denormals and what overflows
-    for part in (half, emit.binary("sub", power, half)):
-        value = emit.binary("fmul", value, _power_of_two(emit, part))
+    for exponent in (half, emit.binary("sub", power, half)):
+        value = emit.binary("fmul", value, _power_of_two(emit, exponent))
     return value
 
 

@@ -59,7 +59,7 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     width = f'"prefer-vector-width"="{target.bits}" "min-legal-vector-width"="{target.bits}"'
     text = (
         f"{head}\n\ndefine void @{NAME}(ptr noalias %pointers, ptr noalias %numbers, i64 %begin, i64 %end) #0 {{\n"
-        f"{body}\n}}\n\nattributes #0 = {{ nounwind \"stackrealign\" {width} }}\n"
+        f'{body}\n}}\n\nattributes #0 = {{ nounwind "stackrealign" {width} }}\n'
         f"attributes #1 = {{ nounwind willreturn memory(none) }}\n"
     )
     return Rendered(text, emit.imports)
@@ -86,7 +86,8 @@ def _longest(statements: Sequence[Statement]) -> float:
     for statement in statements:
         if not isinstance(statement, Store):
             before = max([found[name] for name in reads(statement)], default=0.0)
-            found[statement.name] = before + (operation_cost(statement.operation) if isinstance(statement, Compute) else 0)
+            own = operation_cost(statement.operation) if isinstance(statement, Compute) else 0.0
+            found[statement.name] = before + own
     return max(found.values(), default=0.0)
 
 
@@ -333,7 +334,7 @@ class _Kernel:
             body(index, mask)
 
     def needed(self, wanted: list[Statement], waiting: Collection[str] = ()) -> set[str]:
-        """Return the values that differ along reduced loops and that statements need, but not what waiting ones need."""
+        """Return the values that differ along reduced loops and that statements need; waiting ones need no others."""
         names = {name for s in wanted for name in reads(s)}
         for position, statement in reversed(self.statements):
             if not isinstance(statement, (Store, Reduce)) and statement.name in names and statement.name not in waiting:

@@ -10,8 +10,8 @@ from thunder_ir import DType, dtypes
 from thunder_loops import Compute, Constant, Load, Position, Reduce, Scan, Statement, Store, reads
 
 PASSES_ON = frozenset({
-    "abs", "add", "ceil", "copysign", "div", "floor", "maximum", "minimum", "mul", "neg", "reciprocal", "round", "rsqrt",
-    "sqrt", "sub", "to", "trunc", "where",
+    "abs", "add", "ceil", "copysign", "div", "floor", "maximum", "minimum", "mul", "neg", "reciprocal", "round",
+    "rsqrt", "sqrt", "sub", "to", "trunc", "where",
 })  # fmt: skip
 """Operations whose NaN is that of an operand, quiet, or the one that the machine makes itself."""
 
@@ -22,8 +22,8 @@ CHOOSING = frozenset({"abs", "ceil", "copysign", "floor", "maximum", "minimum", 
 def with_short_nans(statements: Sequence[Statement]) -> frozenset[str]:
     """Return the values none of whose NaNs has a bit among the lowest 16 of ``float32``.
 
-    Rounding one to ``bfloat16`` by adding to its bits leaves it a NaN, so nothing has to look for it. Those that are read
-    from memory as ``float32`` may have any bits, and so may those that functions return.
+    Rounding one to ``bfloat16`` by adding to its bits leaves it a NaN, so nothing has to look for it. Those that are
+    read from memory as ``float32`` may have any bits, and so may those that functions return.
     """
     found: set[str] = set()
     for statement in statements:
@@ -67,7 +67,8 @@ def exact(statements: Sequence[Statement]) -> frozenset[str]:
             chosen = statement.operands[1:] if statement.operation == "where" else statement.operands
             known = statement.operation in CHOOSING and found.issuperset(chosen)
         else:
-            known = isinstance(statement, Reduce) and statement.operation in ("max", "min") and statement.operand in found
+            extremum = isinstance(statement, Reduce) and statement.operation in ("max", "min")
+            known = extremum and found.issuperset(reads(statement))
         if known and statement.dtype is dtypes.float32:
             found.add(statement.name)
     return frozenset(found)

@@ -41,8 +41,8 @@ class Row:
     """How an operation is written.
 
     Args:
-        family: the dtypes of its last operand that it is for; :data:`BRIEF` of operands and a result in ``float32`` that
-            were ``bfloat16`` and will be it.
+        family: the dtypes of its last operand that it is for; :data:`BRIEF` of operands and a result in ``float32``
+            that were ``bfloat16`` and will be it.
         write: what writes it.
         missing: why it cannot be written for a target, or ``None``.
     """

@@ -36,9 +36,9 @@ from thunder_loops.verify import verify
 
 __all__ = [
     "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "SCANNING", "SCANS", "Access", "Axis",
-    "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index", "Launch", "Load", "LoopPlan", "LoopProgram",
-    "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Scan", "Schedule",
-    "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost", "cost_again", "divide", "lower",
-    "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan", "reads", "row_major_strides",
-    "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
+    "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index", "Launch", "Load", "LoopPlan",
+    "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Scan",
+    "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost", "cost_again", "divide",
+    "lower", "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan", "reads",
+    "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
 ]  # fmt: skip

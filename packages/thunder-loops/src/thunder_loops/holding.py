@@ -1,7 +1,7 @@
 """Which values a kernel keeps, between sweeps over a row, where an output of that row will be.
 
-A reduction that depends on another one sweeps over its row again. What was computed in the sweep before is computed again
-then, unless it is kept. The elements of an output that the last sweep writes are free until then, and are in the cache.
+A reduction that depends on another one sweeps over its row again. What was computed in the sweep before is computed
+again then, unless it is kept. The elements of an output that the last sweep writes are free until then.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sweeps:
     swept: Sequence[bool]
 
     def needed(self, stage: int, held: Collection[str]) -> frozenset[str]:
-        """Return the values along a row that a sweep reads, with those that these are computed from, but for held ones."""
+        """Return the values along a row that a sweep reads, with what they are computed from; held ones are there."""
         names: set[str] = set()
         for position in reversed(range(len(self.statements))):
             statement = self.statements[position]
