@@ -297,8 +297,8 @@ class _Kernel:
                 elif isinstance(statement, Store) or statement.name not in needed:
                     continue
                 elif statement.name in waiting:
-                    place, dtype = waiting[statement.name], self.dtypes[statement.name]
-                    self.values[statement.name] = self.memory.neighbours(place, dtype, at, lanes, self.values)
+                    left, dtype = waiting[statement.name], self.dtypes[statement.name]
+                    self.values[statement.name] = self.memory.neighbours(left, dtype, at, lanes, self.values)
                 else:
                     self.values[statement.name] = self.statement(position, statement, at, lanes)
             for hold in self.plan.held:
