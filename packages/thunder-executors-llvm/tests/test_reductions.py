@@ -165,3 +165,15 @@ def test_what_waits_between_sweeps_in_an_output_changes_nothing(dtype, shape):
     run = executor.runner(Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs)), "waits")
     for got, wanted in zip(run(x, w), eager(x, w), strict=True):
         torch.testing.assert_close(got, wanted)
+
+
+def test_what_a_reduction_finds_says_which_of_two_tensors_is_read():
+    def program(x, a):
+        places = prims.remainder(prims.broadcast_in_dim(prims.amax(x, (0,)), (3,), ()), 6)
+        return (prims.take(prims.cat((a, prims.neg(a)), 0), places, 0),)
+
+    a = torch.randn(3)
+    for largest in range(6):
+        x = torch.tensor([-1, largest, 0])
+        (got,) = run(program, x, a)
+        assert torch.equal(got, torch.cat([a, -a])[largest].expand(3))

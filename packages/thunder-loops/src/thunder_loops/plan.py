@@ -214,6 +214,7 @@ def _stages(statements: Sequence[Statement]) -> tuple[int, ...]:
     found = []
     for statement in statements:
         index = statement.index if isinstance(statement, (Load, Store)) else ()
+        index = (statement.index,) if isinstance(statement, Position) else index
         named = [n for i in index for n in i.names if n in ready]
         stage = max([ready[name] for name in (*reads(statement), *named)], default=0)
         found.append(stage)
