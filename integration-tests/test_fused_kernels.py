@@ -286,3 +286,33 @@ def test_sizes_that_are_open_are_scanned_too():
 def test_cumulative_sums_and_their_gradients_are_in_kernels(dim):
     weight = torch.linspace(-1, 2, 40)
     check(lambda a: a.sigmoid().cumsum(dim) * weight.to(a.dtype), torch.linspace(-3, 3, 240).view(6, 40))
+
+
+ZEROS = {
+    "relu": torch.relu,
+    "relu6": F.relu6,
+    "hardtanh": lambda x: F.hardtanh(x, 0, 1),
+    "clamp": lambda x: x.clamp(0, 1),
+    "clamp from above": lambda x: x.clamp(-1, 0),
+    "sum of one": lambda x: x.view(-1, 1).sum(1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", ZEROS)
+def test_the_signs_of_zeros_are_those_of_eager(name, dtype):
+    def function(x):
+        return ZEROS[name](x) * 2
+
+    x = torch.tensor([-0.0, 0.0, -1.5, 1.5, float("nan"), -0.0, float("-inf")], dtype=dtype).repeat(9)
+    compiled = thunder.jit(function, executors=["llvm"])
+    leaves = [x.clone().requires_grad_() for _ in range(2)]
+    found, expected = (f(leaf) for f, leaf in zip((compiled, function), leaves, strict=True))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(found[~found.isnan()].signbit(), expected[~expected.isnan()].signbit())
+    gradients = [
+        torch.autograd.grad(y, leaf, torch.ones_like(y))[0] for y, leaf in zip((found, expected), leaves, strict=True)
+    ]
+    numbers = ~x.isnan()  # where eager's vectors differ from the elements behind them
+    torch.testing.assert_close(*[g[numbers] for g in gradients], rtol=0, atol=0)
+    assert any([b.symbol.executor is executor for b in thunder.last_traces(compiled)[-1].bound_symbols])

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DTypeError, TensorProxy, dtypes
+from thunder_ir import DTypeError, OpTags, TensorProxy, current_builder, dtypes
 from thunder_lang.dims import as_tensor, need_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import convert, elementwise
@@ -183,7 +183,9 @@ def relu(a: TensorProxy) -> TensorProxy:
     a = need_tensor("relu", a)
     if a.dtype.is_bool or a.dtype.is_complex:
         raise DTypeError(f"relu needs a real tensor, got {a.type_string}")
-    return as_tensor(prims.where(prims.le(a, 0), 0, a))  # at 0 the derivative is 0, that of a maximum would be 1/2
+    with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):  # at 0, too: that of a maximum would be 1/2
+        flat = prims.clamp(a, 0, None)  # and no zero: it leaves -0.0 as it is
+    return as_tensor(prims.where(prims.le(a, 0), flat, a))
 
 
 def _float(operation: str, a: Any) -> TensorProxy:

@@ -69,14 +69,18 @@ def where(build: Builder, wanted: Wanted) -> Elements:
 
 @lowering(prims.clamp)
 def clamp(build: Builder, wanted: Wanted) -> Elements:
-    """The greater of value and lower bound, then the lesser of that and the upper one."""
+    """The greater of value and lower bound, then the lesser of that and the upper one.
+
+    The second of equal operands is taken: as in PyTorch, -0.0 stays where a bound is a number 0, and not a tensor.
+    """
     a, low, high = wanted.args
     dtype = operand_dtype(a)
     value = yield from operand(build, wanted, a, dtype)
     for bound, operation in ((low, "maximum"), (high, "minimum")):
         if bound is not None:
             limit = yield from operand(build, wanted, bound, dtype)
-            value = build.compute(operation, value, limit)
+            pair = (value, limit) if isinstance(bound, TensorProxy) else (limit, value)
+            value = build.compute(operation, *pair)
     return build.to(value, dtype)
 
 

@@ -33,7 +33,10 @@ def total(build: Builder, wanted: Wanted) -> Elements:
     a = wanted.args[0]
     dtype = operand_dtype(a)
     place, axes = build.reduced_place(wanted)
-    value = build.to((yield a, place), build.accumulate.get(dtype, dtype))
+    wide = build.accumulate.get(dtype, dtype)
+    value = build.to((yield a, place), wide)
+    if not axes and wanted.bound.symbol is prims.sum and dtype.is_floating:
+        value = build.compute("add", value, build.constant(0, wide))  # of -0.0 alone, the sum is 0.0
     found = (
         picked(build, value, axes[0]) if build.picks and wanted.bound.symbol is prims.sum and len(axes) == 1 else None
     )

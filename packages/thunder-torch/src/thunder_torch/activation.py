@@ -34,7 +34,9 @@ def torch_relu(a: TensorProxy) -> TensorProxy:
 
 def _flat_outside(a: TensorProxy, low: Any, high: Any) -> TensorProxy:
     """Return ``a`` kept between bounds that have no slope themselves, where those of a ``clamp`` have one."""
-    return lang.where(a <= low, low, lang.where(a >= high, high, a))
+    with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):
+        flat = lang.clamp(a, low, high)  # which leaves -0.0 as it is where 0 is a bound
+    return lang.where((a <= low) | (a >= high), flat, a)
 
 
 @torchsymbol(F.relu6, tags=POINTWISE)
