@@ -33,8 +33,9 @@ def compile_together(trace: Trace) -> None:
     if len(jobs) > 1:
         triton.runtime.driver.active.get_current_target()  # which makes the driver, in one thread
         with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
-            for (device, _), launches in jobs.items():  # those of one kernel one after the other
-                pool.submit(_compile, device, launches)
+            # the launches of one kernel are compiled one after the other
+            for done in [pool.submit(_compile, device, launches) for (device, _), launches in jobs.items()]:
+                done.result()
 
 
 def _compile(device: int, launches: list[tuple[Launch, dict[str, Any]]]) -> None:
