@@ -1,11 +1,13 @@
 """Training between two network namespaces, where this process may make some."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from thunder_benchmarks import two_hosts
-from thunder_benchmarks.two_hosts import HostsError, hosts, table
+from thunder_benchmarks.two_hosts import ADDRESSES, HostsError, hosts, table
 
 
 def may_make_hosts():
@@ -27,6 +29,58 @@ def test_processes_train_over_the_link_between_two_hosts(capsys):
     assert all(float(row.split("|")[2]) > 0 for row in rows)
 
 
+ECHO = """
+import socket, sys, time
+if sys.argv[1] == "serve":
+    with socket.create_server((sys.argv[2], 5000)) as server:
+        print("ready", flush=True)
+        connection = server.accept()[0]
+        while data := connection.recv(1 << 16):
+            connection.sendall(data)
+else:
+    connection = socket.create_connection((sys.argv[2], 5000))
+    start = time.monotonic()
+    connection.sendall(b"x")
+    connection.recv(1)
+    once = time.monotonic() - start
+    start, count = time.monotonic(), 500_000
+    connection.sendall(bytes(count))
+    while count:
+        count -= len(connection.recv(1 << 16))
+    print(once, time.monotonic() - start)
+"""
+
+
+def test_packets_are_as_late_and_as_many_as_the_link_says():
+    if not may_make_hosts():
+        pytest.skip("takes the superuser and iproute2")
+    with hosts("20mbit", "30ms") as (first, second):
+        inside = ["ip", "netns", "exec"]
+        server = subprocess.Popen(
+            [*inside, first, sys.executable, "-c", ECHO, "serve", ADDRESSES[0]], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert server.stdout.readline() == "ready\n"
+            client = [*inside, second, sys.executable, "-c", ECHO, "ask", ADDRESSES[0]]
+            told = subprocess.run(client, capture_output=True, text=True, check=True, timeout=60).stdout
+        finally:
+            server.kill()
+            server.communicate()
+    once, whole = map(float, told.split())
+    assert once >= 2 * 0.03
+    assert whole >= 500_000 * 8 / 20e6 + 2 * 0.03
+
+
+def test_a_link_that_is_none_is_said():
+    if not may_make_hosts():
+        pytest.skip("takes the superuser and iproute2")
+    with (
+        pytest.raises(HostsError, match="'2hours' is no number with a unit: one of us, ms, s"),
+        hosts("1gbit", "2hours"),
+    ):
+        raise AssertionError("such a delay is none")
+
+
 def test_what_is_missing_is_said(monkeypatch, capsys):
     monkeypatch.setattr(two_hosts.shutil, "which", lambda name: None)
     assert two_hosts.main([]) == 2
@@ -36,7 +90,7 @@ def test_what_is_missing_is_said(monkeypatch, capsys):
 def test_hosts_are_gone_afterwards_whatever_happens():
     if not may_make_hosts():
         pytest.skip("takes the superuser and iproute2")
-    with pytest.raises(HostsError, match="tc qdisc add dev veth0 root tbf rate much"), hosts("much"):
+    with pytest.raises(HostsError, match="tc qdisc add dev link0 root tbf rate much"), hosts("much"):
         raise AssertionError("such a rate is none")
     with hosts("1gbit") as names:  # of the same names
         assert len(names) == 2

@@ -2,8 +2,9 @@
 
 python -m thunder_benchmarks.two_hosts [--rate 1gbit] [--delay 2ms] [--modes torch-ddp,ddp] [--steps 12]
 
-Takes Linux, its superuser and iproute2. The rate is limited by the queueing discipline ``tbf``, and with a delay by
-``netem``, which not every kernel has. Nothing outside of the two namespaces is changed; they are removed at the end.
+Takes Linux, its superuser and iproute2. The rate is limited by the queueing discipline ``tbf``; a link with a delay is
+one of :mod:`thunder_benchmarks.delayed_link`. Nothing outside of the two namespaces is changed; they are removed at
+the end.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from thunder_benchmarks.delayed_link import MTU
 from thunder_benchmarks.tables import markdown
 
-LINK = "veth0"
+LINK = "link0"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 BASELINES = {"ddp": "torch-ddp", "torch-ddp-of-thunder": "torch-ddp", "fsdp": "torch-fully-shard"}
 """Beside which of PyTorch's own each way of training is put."""
@@ -37,50 +39,62 @@ def _run(*words: str) -> None:
         raise HostsError(f"{' '.join(words)} failed: {done.stderr.strip() or done.returncode}")
 
 
-def discipline(rate: str, delay: str | None) -> list[str]:
-    """Return the words for ``tc`` that limit what a host sends.
-
-    Args:
-        rate: such as ``"1gbit"``.
-        delay: such as ``"2ms"``, of every packet; none if not given.
-    """
-    if delay is None:
-        return ["tbf", "rate", rate, "burst", "256kb", "latency", "100ms"]
-    return ["netem", "delay", delay, "rate", rate, "limit", "100000"]
-
-
 @contextmanager
 def hosts(rate: str, delay: str | None = None) -> Iterator[tuple[str, str]]:
     """Make two namespaces with a link between them, for a while.
 
     Args:
-        rate, delay: see :func:`discipline`.
+        rate: of each direction, such as ``"1gbit"``.
+        delay: such as ``"2ms"``, of every packet; none if not given.
 
     Returns:
         their names.
 
     Raises:
-        HostsError: iproute2, the rights, or the discipline are missing.
+        HostsError: iproute2 or the rights are missing, or the rate is none.
     """
     missing = [name for name in ("ip", "tc") if shutil.which(name) is None]
     if missing:
         raise HostsError(f"there is no {' and no '.join(missing)}: install iproute2")
     names = (f"thunder-{os.getpid()}-0", f"thunder-{os.getpid()}-1")
-    made = []
-    try:
+    with ExitStack() as stack:
         for name in names:
             _run("ip", "netns", "add", name)
-            made.append(name)
-        _run("ip", "link", "add", LINK, "netns", names[0], "type", "veth", "peer", "name", LINK, "netns", names[1])
+            stack.callback(_run, "ip", "netns", "delete", name)
+        if delay is None:
+            _run("ip", "link", "add", LINK, "netns", names[0], "type", "veth", "peer", "name", LINK, "netns", names[1])
+        else:
+            stack.enter_context(_delayed(names, rate, delay))
         for name, address in zip(names, ADDRESSES, strict=True):
             _run("ip", "-n", name, "address", "add", f"{address}/24", "dev", LINK)
             for device in ("lo", LINK):
                 _run("ip", "-n", name, "link", "set", device, "up")
-            _run("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", LINK, "root", *discipline(rate, delay))
+            if delay is None:
+                limit = ("tbf", "rate", rate, "burst", "256kb", "latency", "100ms")
+                _run("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", LINK, "root", *limit)
+            else:
+                _run("ip", "-n", name, "link", "set", LINK, "mtu", str(MTU))
         yield names
+
+
+@contextmanager
+def _delayed(names: Sequence[str], rate: str, delay: str) -> Iterator[None]:
+    """Keep up a link that is a process."""
+    command = [sys.executable, "-m", "thunder_benchmarks.delayed_link", *names]
+    command += ["--device", LINK, "--rate", rate, "--delay", delay]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        if not process.stdout.readline():
+            raise HostsError(f"the link cannot be made: {process.stderr.read().strip()}")
+        yield
     finally:
-        for name in made:
-            _run("ip", "netns", "delete", name)
+        ended = process.poll()
+        process.kill()
+        said = process.communicate()[1]
+        if ended is not None:
+            raise HostsError(f"the link ended with status {ended}: {said.strip()}")
 
 
 def trained(names: Sequence[str], words: Sequence[str], limit: float) -> dict[str, dict[str, float]]:
@@ -134,8 +148,8 @@ def table(found: dict[str, dict[str, float]]) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, and print the table; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", default="1gbit", help="of each direction, as tc has it")
-    parser.add_argument("--delay", help="of every packet, as tc has it; takes a kernel with netem")
+    parser.add_argument("--rate", default="1gbit", help="of each direction, such as 200mbit")
+    parser.add_argument("--delay", help="of every packet, such as 2ms")
     parser.add_argument("--modes", default="torch-ddp,ddp,torch-fully-shard,fsdp")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--layers", type=int, default=4)
