@@ -5,6 +5,7 @@ import pytest
 import thunder_prims as prims
 from thunder_distributed import Axis
 from thunder_distributed import prims as dist
+from thunder_distributed.buffers import Buffer
 from thunder_distributed.passes import bucket_collectives, gather_once, place_collectives
 from thunder_distributed.prim import OWNED
 from thunder_ir import Tensor, trace_of, verify
@@ -31,13 +32,41 @@ def test_gradients_are_sent_together_in_the_order_of_their_places():
         def program(x: "float32[2, 3]", y: "float32[4]"):
             t0 = prims.exp(x)  # float32[2, 3]
             t3 = prims.exp(y)  # float32[4]
-            t6 = dist_prims.pack((t3, t0), 1, (), 0.125)  # float32[10]
+            t6 = dist_prims.pack((t3, t0), 1, (), 0.125, _buffer)  # float32[10]
             t7 = dist_prims.all_reduce(t6, _data, 'sum', None)  # float32[10], in flight
             t8 = dist_prims.wait(t7)  # float32[10]
             (t5, t2) = dist_prims.unpack(t8, ((4,), (2, 3)), 1, ())  # float32[4], float32[2, 3]
             return (t2, t5)
         """,
     )
+
+
+def test_views_of_what_a_bucket_takes_come_right_before_it():
+    def program(x, y):
+        first = mean(prims.reshape(prims.exp(x), (6,)), DATA, ("", 1))
+        second = mean(prims.exp(y), DATA, ("", 0))
+        return first, second
+
+    trace = bucket_collectives(trace_of(program, Tensor((2, 3)), Tensor((4,))))
+    verify(trace)
+    names = [b.symbol.name for b in trace.bound_symbols]
+    assert names == ["exp", "exp", "reshape", "pack", "all_reduce", "wait", "unpack"]
+
+
+def test_buckets_are_packed_into_memory_that_the_next_step_takes_again_on_a_cpu_only():
+    def buffers(device):
+        trace = bucket_collectives(
+            trace_of(lambda x, y: [mean(t, DATA, ("", i)) for i, t in enumerate((x, y))], x(device), x(device))
+        )
+        return [b.args[4] for b in trace.bound_symbols if b.symbol is dist.pack]
+
+    def x(device):
+        return Tensor((4,), device=device)
+
+    (first,), (again,), (none,) = buffers("cpu"), buffers("cpu"), buffers("cuda")
+    assert first is again
+    assert isinstance(first, Buffer)
+    assert none is None
 
 
 def test_a_bucket_is_closed_when_it_is_large_enough():
@@ -52,19 +81,19 @@ def test_a_bucket_is_closed_when_it_is_large_enough():
     assert sent == ["float32[8]", "float32[4]"]
 
 
-def test_a_bucket_holds_a_quarter_of_all_that_is_sent():
+def test_the_first_bucket_is_small_and_the_others_share_what_is_left():
     def program(tensors):
         return [mean(t, DATA, ("", i)) for i, t in enumerate(tensors)]
 
     trace = bucket_collectives(trace_of(program, [Tensor((1024, 128))] * 12))
     verify(trace)
     sent = [b.args[0].numel * 4 // 1024 for b in trace.bound_symbols if b.symbol is dist.all_reduce]
-    assert sent == [1536, 1536, 1536, 1536]  # of six megabytes
+    assert sent == [1024, 2048, 2048, 1024]  # of six megabytes
     few = bucket_collectives(trace_of(program, [Tensor((1024, 16))] * 12))
     assert len([b for b in few.bound_symbols if b.symbol is dist.all_reduce]) == 1  # of less than one
 
 
-@pytest.mark.parametrize(("parts", "sent"), [(4, [1536] * 4), (2, [3072] * 2), (1, [6144])])
+@pytest.mark.parametrize(("parts", "sent"), [(4, [1024, 2048, 2048, 1024]), (2, [1024, 5120]), (1, [6144])])
 def test_an_axis_says_into_how_many_buckets_all_is_divided(parts, sent):
     axis = Axis("data", 8, bucket_parts=parts)
 
@@ -97,7 +126,7 @@ def test_shards_of_a_layer_are_gathered_together_where_the_first_is_needed():
         trace,
         """
         def program(x: "float32[2, 8]", weight: "float32[1, 8]", bias: "float32[1]"):
-            t7 = dist_prims.pack((weight, bias), 1, (), None)  # float32[9]
+            t7 = dist_prims.pack((weight, bias), 1, (), None, None)  # float32[9]
             t8 = dist_prims.all_gather(t7, _data, 0, None)  # float32[72], in flight
             t9 = dist_prims.wait(t8)  # float32[72]
             (t1, t4) = dist_prims.unpack(t9, ((8, 8), (8,)), 8, (0, 0))  # float32[8, 8], float32[8]

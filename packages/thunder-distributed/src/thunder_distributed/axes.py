@@ -12,6 +12,7 @@ import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401  (whose defaults hold the group that is there when it is imported)
 from torch.distributed.device_mesh import DeviceMesh
 
+from thunder_distributed.buffers import Buffers
 from thunder_distributed.ledger import LATEST, Ledger
 from thunder_ir import Context, register_literal
 
@@ -56,6 +57,7 @@ class Axis:
     group: weakref.ref[Any] | None = field(default=None, repr=False, compare=False)
     bucket_parts: int = field(default=4, repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False, compare=False)
+    buffers: Buffers = field(default_factory=Buffers, repr=False, compare=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Axis:
         """Copies of a model are trained over the same processes."""

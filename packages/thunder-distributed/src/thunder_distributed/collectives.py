@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from thunder_distributed.axes import Axis
+from thunder_distributed.buffers import Buffer
 from thunder_distributed.in_flight import Pending
 
 REDUCTIONS = {"sum": dist.ReduceOp.SUM, "mean": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
@@ -172,12 +173,21 @@ def permute(a: torch.Tensor, axis: Axis, shift: int = 1) -> Pending:
 
 
 def pack(
-    tensors: Sequence[torch.Tensor], parts: int = 1, dims: Sequence[int] = (), scale: float | None = None
+    tensors: Sequence[torch.Tensor],
+    parts: int = 1,
+    dims: Sequence[int] = (),
+    scale: float | None = None,
+    buffer: Buffer | None = None,
 ) -> torch.Tensor:
     """Lay tensors out in one buffer, each cut into parts."""
     first = tensors[0]
-    width = sum([t.numel() for t in tensors]) // parts
-    buffer = torch.empty((parts, width), dtype=first.dtype, device=first.device)
+    count = sum([t.numel() for t in tensors])
+    made = (
+        torch.empty(count, dtype=first.dtype, device=first.device)
+        if buffer is None
+        else buffer.take(count, first.dtype, first.device)
+    )
+    rows = made.view(parts, count // parts)
     place = 0
     for i, t in enumerate(tensors):
         dim = dims[i] if dims else 0
@@ -191,13 +201,13 @@ def pack(
                 if parts > 1
                 else t.unsqueeze(0)
             )
-            target = buffer[:, place : place + wide].view(parts, *shape)
+            target = rows[:, place : place + wide].view(parts, *shape)
             if scale is None:
                 target.copy_(cut)
             else:
                 torch.mul(cut, scale, out=target)
         place += wide
-    return buffer.view(-1)
+    return made
 
 
 def unpack(

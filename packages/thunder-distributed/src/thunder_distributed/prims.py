@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_distributed.axes import Axis
+from thunder_distributed.buffers import Buffer
 from thunder_distributed.in_flight import InFlight, in_flight
 from thunder_distributed.prim import COMMUNICATES, Does, collective
 from thunder_ir import Device, DTypeError, OpTags, ShapeError, Symbol, TensorProxy
@@ -398,7 +399,11 @@ def joined_from_ring_vjp(parts: Any, axis: Axis, dim: int) -> tuple[TensorProxy,
 
 @collective(Does.PACK)
 def pack(
-    tensors: tuple[TensorProxy, ...], parts: int = 1, dims: tuple[int, ...] = (), scale: float | None = None
+    tensors: tuple[TensorProxy, ...],
+    parts: int = 1,
+    dims: tuple[int, ...] = (),
+    scale: float | None = None,
+    buffer: Buffer | None = None,
 ) -> Any:
     """Lay tensors out in one buffer, to be communicated together.
 
@@ -407,6 +412,7 @@ def pack(
         parts: into how many parts each is cut; the buffer holds the first parts of all, then the second ones.
         dims: for each tensor the dimension along which it is cut.
         scale: what every element is multiplied by.
+        buffer: whose memory is taken; new memory if not given.
 
     Returns:
         one dimension.
@@ -421,14 +427,16 @@ def pack(
 
 
 @vjp_rule(pack)
-def pack_vjp(tensors: Any, parts: int, dims: tuple[int, ...], scale: float | None) -> tuple[TensorProxy, Pullback]:
+def pack_vjp(
+    tensors: Any, parts: int, dims: tuple[int, ...], scale: float | None, buffer: Buffer | None
+) -> tuple[TensorProxy, Pullback]:
     """Each gradient is found where its tensor was put."""
     shapes = tuple([t.shape for t in tensors])
 
     def pullback(dy: TensorProxy) -> Any:
         return (unpack(dy if scale is None else mul(dy, scale), shapes, parts, dims),)
 
-    return pack(tensors, parts, dims, scale), pullback
+    return pack(tensors, parts, dims, scale, buffer), pullback
 
 
 @collective(Does.UNPACK, OpTags.VIEW)

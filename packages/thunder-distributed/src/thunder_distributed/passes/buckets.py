@@ -10,10 +10,11 @@ from typing import Any
 from thunder_autograd import ACCUMULATES
 from thunder_distributed import prims
 from thunder_distributed.axes import MEGABYTE, Axis
+from thunder_distributed.buffers import Buffer
 from thunder_distributed.passes.ownership import owned
 from thunder_distributed.passes.schedule import Rank, as_run_by, can_move, does, readers_of, reordered
 from thunder_distributed.prim import OWNED, Does
-from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording
+from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, devices, recording
 from thunder_ir.passes import trace_pass
 
 LARGE = MEGABYTE // 2
@@ -83,7 +84,8 @@ def bucket_collectives(trace: Trace) -> Trace:
     """Make collectives of one bucket together: what they send is packed, and what comes is unpacked.
 
     Buckets with a name are those of what has that name, whatever they take. Others are closed when they are as large
-    as the axis says, or hold its part of all that is sent: nothing is computed beside the last one. A reduction begins
+    as the axis says, or hold its part of all that is sent: nothing is computed beside the last one, and nothing is sent
+    before the first one is full, which is a megabyte where there are several. A reduction begins
     when the last of its tensors is there, a gathering where the first is needed. Gathers, and sums of which parts are
     kept, stay as they are where each process has half a megabyte of the tensor: so no buffer has to be filled first.
     So do sums of what is a quarter of all, or fills a bucket, if nothing else has its memory: they are made in place.
@@ -107,13 +109,14 @@ def bucket_collectives(trace: Trace) -> Trace:
         ranks[id(call)] = Rank(member.position)
         replaced.add(id(member.begin))
         made.append(call)
-    for group in groups:
-        calls = _merged(group, builder)
+    for place, group in enumerate(groups):
+        calls = _merged(group, builder, place)
         gathers = does(group[0].begin, Does.GATHER)
         at = Rank(group[0].position if gathers else group[-1].position)
         ranks.update([(id(call), at) for call in calls])
         replaced.update([id(m.begin) for m in group], [id(m.wait) for m in group])
         made += calls
+    _sink(trace, [group for group in groups if not does(group[0].begin, Does.GATHER)], ranks)
     calls = [*[bound for bound in trace.bound_symbols if id(bound) not in replaced], *made]
     _hoist(calls, [m for group in groups for m in group if does(m.begin, Does.GATHER)], groups, ranks)
     return trace.replace(bound_symbols=tuple(reordered(calls, ranks)))
@@ -185,20 +188,37 @@ def _groups(members: Sequence[Member], own: set[str]) -> list[list[Member]]:
     whole: Counter[Any] = Counter()
     for member in members:
         whole[member.key] += member.bytes
+    closed: Counter[Any] = Counter()
     for member in members:
         all_sent = whole[member.key]
-        limit = min(member.axis.bucket_bytes, max(all_sent // member.axis.bucket_parts, MEGABYTE))
+        limit = _limit(member.axis, all_sent, closed[member.key])
         if (
             member.value.name in own
             and not member.bucket[0]
-            and member.bytes >= min(limit, max(all_sent // 4, MEGABYTE))
+            and member.bytes >= min(_limit(member.axis, all_sent, 1), max(all_sent // 4, MEGABYTE))
         ):
             continue  # filling a buffer takes longer than what is saved
         group = open_.setdefault(member.key, [])
         group.append(member)
         if not member.bucket[0] and sum([m.bytes for m in group]) >= limit:
             groups.append(open_.pop(member.key))
+            closed[member.key] += 1
     return [*groups, *open_.values()]
+
+
+def _limit(axis: Axis, all_sent: int, closed: int) -> int:
+    """Return how many bytes close a bucket.
+
+    Args:
+        axis: over which it is sent.
+        all_sent: bytes in all buckets together.
+        closed: how many there are before it: the first of several is small, as nothing is sent until it is full.
+    """
+    parts = axis.bucket_parts
+    if parts == 1:
+        return min(axis.bucket_bytes, all_sent)
+    share = MEGABYTE if not closed else (all_sent - MEGABYTE) // (parts - 1)
+    return min(axis.bucket_bytes, max(share, MEGABYTE))
 
 
 def _in_place(member: Member, builder: Builder) -> BoundSymbol:
@@ -213,8 +233,8 @@ def _in_place(member: Member, builder: Builder) -> BoundSymbol:
     return call.replace(output=member.begin.output)
 
 
-def _merged(group: Sequence[Member], builder: Builder) -> list[BoundSymbol]:
-    """Return the calls that do together what some collectives do."""
+def _merged(group: Sequence[Member], builder: Builder, place: int) -> list[BoundSymbol]:
+    """Return the calls that do together what some collectives do; the group has a place among others."""
     ordered = sorted(group, key=lambda m: m.bucket[1])
     first = ordered[0]
     axis, values = first.axis, tuple([m.value for m in ordered])
@@ -233,7 +253,10 @@ def _merged(group: Sequence[Member], builder: Builder) -> list[BoundSymbol]:
             mean = operation == "mean"
             scale = 1 / axis.size if mean else None
             scatters = does(first.begin, Does.SCATTER)
-            sent = prims.pack(values, axis.size, dims, scale) if scatters else prims.pack(values, 1, (), scale)
+            if scatters:
+                sent = prims.pack(values, axis.size, dims, scale)
+            else:
+                sent = prims.pack(values, 1, (), scale, _buffer(values, axis, place))
             operation = "sum" if mean else operation
             with builder.tagged(OWNED):
                 begun = (prims.reduce_scatter if scatters else prims.all_reduce)(sent, axis, operation)
@@ -242,6 +265,26 @@ def _merged(group: Sequence[Member], builder: Builder) -> list[BoundSymbol]:
     owner = first.begin.symbol.executor
     # what was read before keeps its name
     return as_run_by(owner, [*calls, last.replace(output=results)])
+
+
+def _buffer(values: Sequence[TensorProxy], axis: Axis, place: int) -> Buffer | None:
+    """Return memory that the next step takes again, on a CPU: elsewhere PyTorch keeps what is freed."""
+    first = values[0]
+    if first.device.type is not devices.cpu.type:
+        return None
+    return axis.buffers.of((sum([v.numel for v in values]), first.dtype, place))
+
+
+def _sink(trace: Trace, groups: Sequence[Sequence[Member]], ranks: dict[int, Rank]) -> None:
+    """Let views of what a bucket takes come right before it: they interrupt no run of calls that are compiled."""
+    readers = readers_of(trace.bound_symbols)
+    producer = {p.name: bound for bound in trace.bound_symbols for p in bound.outputs}
+    for group in groups:
+        for member in group:
+            at, name = Rank(group[-1].position).before(), member.value.name
+            while name in producer and len(readers[name]) == 1 and producer[name].has_tag(OpTags.VIEW):
+                ranks[id(producer[name])] = at
+                at, name = at.before(), producer[name].inputs[0].name
 
 
 def _hoist(
