@@ -17,6 +17,8 @@ from pathlib import Path
 
 import torch
 
+from thunder_benchmarks.two_hosts import BASELINES, trained
+from thunder_benchmarks.two_hosts import hosts as two_hosts
 from thunder_distributed.costs import validate
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,6 +96,28 @@ def litgpt(steps: int) -> str:
     return "\n".join(lines)
 
 
+LINKS = (("1gbit", None), ("1gbit", "1ms"), ("200mbit", "2ms"))
+"""Rates and delays of links between two hosts."""
+
+
+def hosts(steps: int) -> str:
+    """Return the table of training on two hosts with a link between them; takes the superuser and iproute2."""
+    modes = [name for name in NAMES if name != "torch-ddp-of-thunder"]
+    titles = [f"{NAMES[name]}, ms | beside PyTorch's" if name in BASELINES else f"{NAMES[name]}, ms" for name in modes]
+    rows = ["| link | " + " | ".join(titles) + " |"]
+    rows.append("|---" * rows[0].count(" | ") + "|---|")
+    for rate, delay in LINKS:
+        with two_hosts(rate, delay) as names:
+            found = trained(names, [f"--modes={','.join(modes)}", f"--steps={steps}"], 600)
+        cells = [f"{rate}, {delay} of delay" if delay else rate]
+        for name in modes:
+            cells.append(f"{found[name]['step'] * 1e3:.0f}")
+            if name in BASELINES:
+                cells.append(f"{found[name]['step'] / found[BASELINES[name]]['step']:.2f}")
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
 def configurations(steps: int) -> str:
     """Return the table of ways of training that are compared with one process."""
     with tempfile.TemporaryDirectory() as folder:
@@ -141,8 +165,8 @@ def validated(steps: int) -> str:
 
 
 PARTS = {
-    "measured": measured, "litgpt": litgpt, "configurations": configurations, "faults": faults, "validated": validated,
-    "simulated": simulated, "timelines": timelines, "products": products,
+    "measured": measured, "litgpt": litgpt, "hosts": hosts, "configurations": configurations, "faults": faults,
+    "validated": validated, "simulated": simulated, "timelines": timelines, "products": products,
 }  # fmt: skip
 
 
