@@ -10,6 +10,7 @@ from thunder_executors import (
     resolve_executors,
     set_default_executors,
     transform_for_execution,
+    who_gains,
 )
 from thunder_executors_llvm import executor
 from thunder_executors_llvm.paying import LARGE
@@ -117,22 +118,52 @@ def test_derivatives_of_small_tensors_are_those_of_pytorch_s_kernels(side, mine)
     assert (grad_rule(bound, resolve_executors(None)) is None) is mine
 
 
-def test_what_pytorch_has_as_fast_a_kernel_for_is_left_to_it():
-    def program(x, w):
-        return symbol_of(torch.relu)(symbol_of(torch.nn.functional.layer_norm)(x, (SIDE,), w, w)) * x
-
-    made = kernels(program, torch.ones(SIDE, SIDE), torch.ones(SIDE))
-
-    assert [len(b.inputs) for b in made] == [2]  # the normalised rows, and the rows
+def derived_by_pytorch(program, *tensors):
+    """Return the calls of a program whose derivatives are those of PyTorch's kernels."""
+    trace = trace_of(program, *[proxy_of(t, "") for t in tensors], language=torch_language)
+    asked = who_gains(trace, resolve_executors(None))
+    return [b.symbol.name for b in trace.bound_symbols if grad_rule(b, asked) is not None]
 
 
-def test_gelu_is_fused_with_what_is_around_it_and_its_derivative_is_pytorchs():
-    x, gelu = torch.ones(SIDE, SIDE), symbol_of(torch.nn.functional.gelu)
-    (bound,) = trace_of(gelu, proxy_of(x, ""), language=torch_language).bound_symbols
+gelu, linear = symbol_of(torch.nn.functional.gelu), symbol_of(torch.nn.functional.linear)
+
+
+def normalised(x, w):
+    return symbol_of(torch.nn.functional.layer_norm)(x, (SIDE,), w, w)
+
+
+def test_layer_normalisation_is_fused_with_what_is_around_it_and_its_derivative_is_pytorchs():
+    x, w = torch.ones(SIDE, SIDE), torch.ones(SIDE)
+
+    assert kernels(normalised, x, w) == []
+    (kernel,) = kernels(lambda x, w: symbol_of(torch.relu)(normalised(x, w)) * x, x, w)
+    assert [len(kernel.inputs), len(kernel.outputs)] == [2, 1]
+    assert derived_by_pytorch(lambda x, w: normalised(x + x, w) * x, x, w) == ["layer_norm"]
+
+
+def test_gelu_is_fused_with_what_is_around_it():
+    x = torch.ones(SIDE, SIDE)
 
     assert kernels(gelu, x) == []
     assert len(kernels(lambda x, y: gelu(x + y) + y, x, x)) == 1
-    assert grad_rule(bound, resolve_executors(None)) is not None
+
+
+@pytest.mark.parametrize(
+    ("program", "by_pytorch"),
+    [
+        (gelu, True),
+        (lambda x: linear(gelu(linear(x, x)), x), True),
+        (lambda x: linear(gelu(linear(x, x)), x) + x, True),
+        (lambda x: gelu(normalised(x, x[0])), True),
+        (lambda x: gelu(x.reshape(-1, 2)).reshape(SIDE, SIDE), True),
+        (lambda x: gelu(x + 1), False),
+        (lambda x: linear(gelu(linear(x, x) + x[0]), x), False),
+        (lambda x: gelu(x) * x, False),
+    ],
+    ids=["alone", "products", "residual", "normalised", "views", "sum", "bias", "gate"],
+)
+def test_the_derivative_of_gelu_is_in_kernels_where_something_can_be_fused_with_it(program, by_pytorch):
+    assert ("gelu" in derived_by_pytorch(program, torch.ones(SIDE, SIDE))) is by_pytorch
 
 
 def test_arithmetic_and_conversions_of_half_precision_are_in_kernels():
@@ -153,8 +184,16 @@ def test_functions_and_reductions_of_bfloat16_are_in_kernels_and_those_of_float1
 
     assert len(kernels(programs_of_functions, x)) == 1
     assert not kernels(programs_of_functions, x.to(torch.float16))
-    assert not kernels(symbol_of(torch.nn.functional.gelu), x)
     assert not kernels(gated, small, small)
+
+
+def test_gelu_and_layer_normalisation_of_bfloat16_are_pytorchs_beside_what_is_in_kernels():
+    def program(x):
+        return gelu(symbol_of(torch.nn.functional.layer_norm)(x, (2 * SIDE,)) * x + x)
+
+    (kernel,) = kernels(program, torch.ones(SIDE, 2 * SIDE, dtype=torch.bfloat16))
+
+    assert [b.symbol.name for b in kernel.subsymbols] == ["mul", "add"]
 
 
 @pytest.mark.parametrize(("shape", "taken"), [((SIDE, SIDE), True), ((8, SIDE * SIDE), False)], ids=["many", "few"])

@@ -1,5 +1,6 @@
 """Regions: as large as they can be, and never in a circle."""
 
+import copy
 import random
 
 import numpy as np
@@ -164,6 +165,29 @@ def test_an_executor_that_a_program_gains_nothing_by_is_not_asked():
 
     assert [b.symbol.id for b in small.bound_symbols if b.symbol.executor] == ["numpy.exp", "numpy.sin"]
     assert [b.symbol.id for b in large.bound_symbols if b.symbol.executor] == ["picky.picky_0"]
+
+
+def test_an_executor_may_answer_by_what_is_around_a_call():
+    class Sociable(Interpreter):
+        alone = True
+
+        def within(self, trace):
+            made = copy.copy(self)
+            made.alone = len(trace.bound_symbols) < 2
+            return made
+
+        def can_fuse(self, bound):
+            return not self.alone and super().can_fuse(bound)
+
+    ex = Sociable("sociable", smallest_region=1)
+    ex.register_supported(prims.sin)
+    one, two = (
+        execution_traces(trace_of(f, Tensor((2,))), [ex, numpy_executor])[-1]
+        for f in (prims.sin, lambda x: prims.cos(prims.sin(x)))
+    )
+
+    assert [b.symbol.id for b in one.bound_symbols if b.symbol.executor] == ["numpy.sin"]
+    assert [b.symbol.id for b in two.bound_symbols if b.symbol.executor] == ["sociable.sociable_0", "numpy.cos"]
 
 
 def test_another_of_its_kind_takes_part_where_nobody_is_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -78,7 +79,7 @@ class LlvmExecutor(FusionExecutor):
         self.kernels = kernels
         self.selection = selection
         self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
-        self._costs: Memo[float | None] = Memo(REMEMBERED)
+        self._costs: Memo[tuple[float, int]] = Memo(REMEMBERED)
         self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
         open_dropouts(self, selection.why_no_parts)
@@ -86,6 +87,14 @@ class LlvmExecutor(FusionExecutor):
     def gains(self, trace: Trace) -> bool:
         """Whether a kernel may pay; where nobody asked for this executor, a library that fails to load is no error."""
         return self.selection.gains(trace) and (not self.selection.large or binding.load_error() is None)
+
+    def within(self, trace: Trace) -> FusionExecutor:
+        selection = self.selection.within(trace, self.can_fuse)
+        if selection == self.selection:
+            return self
+        made = copy.copy(self)
+        made.selection = selection
+        return made
 
     def differentiates(self, bound: BoundSymbol) -> bool:
         return self.selection.differentiates(bound)
@@ -98,14 +107,10 @@ class LlvmExecutor(FusionExecutor):
         return True if reason is None else Declined(reason)
 
     def again(self, bound: BoundSymbol) -> float | None:
-        return self._costs.get(structure_of((bound,), (), sizes_at_hand=True), lambda: self._cost(bound))
-
-    def _cost(self, bound: BoundSymbol) -> float | None:
         if not self.can_fuse(bound):
             return None
-        prims = expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs)).bound_symbols
-        alone = 0 if self.differentiates(bound) else len([b for b in prims if OpTags.VIEW not in b.symbol.tags])
-        return cost_again(prims) + alone * OF_A_CALL
+        inside, calls = self._costs.get(structure_of((bound,), (), sizes_at_hand=True), lambda: _cost(bound))
+        return inside if self.differentiates(bound) else inside + calls * OF_A_CALL
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         bounds = region.bound_symbols
@@ -155,6 +160,12 @@ class LlvmExecutor(FusionExecutor):
         """Return what runs a region, whatever that is worth."""
         trace = expand(region.trace(name))
         return Runner(lower(trace), to_callable(region.trace(name), []), keeps_rows(trace), self.kernels, here())
+
+
+def _cost(bound: BoundSymbol) -> tuple[float, int]:
+    """What a call costs within a region, and how many calls of PyTorch's kernels do the same."""
+    prims = expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs)).bound_symbols
+    return cost_again(prims), len([b for b in prims if OpTags.VIEW not in b.symbol.tags])
 
 
 def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:

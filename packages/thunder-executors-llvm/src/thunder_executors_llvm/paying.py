@@ -2,13 +2,16 @@
 
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
-``float16``, gelu of ``bfloat16``, what reads memory in another order than it writes it, layer normalisation, gelu with
-its derivative, cumulative sums of integers, and of so few rows that threads would wait.
+``float16``, gelu and layer normalisation of ``bfloat16``, what reads memory in another order than it writes it, layer
+normalisation with its derivative, gelu with its derivative where nothing around can be fused with it, cumulative sums
+of integers, and of so few rows that threads would wait.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -36,11 +39,11 @@ FEWEST_ROWS = 16
 MOVING = REORDERS | {stride_order}
 """Prims that read memory in another order."""
 
-AS_FAST = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
-"""What PyTorch has kernels for, of the derivative too, that are as fast as regions of what they decompose into."""
+AS_FAST_DERIVED = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
+"""What PyTorch has kernels for, with the derivative, that are as fast as regions of what they decompose into."""
 
-AS_FAST_DERIVED = frozenset({symbol_of(torch.nn.functional.gelu)})
-"""The same where a derivative is asked for: between two products, as in most models, nothing can be fused with it."""
+AS_FAST_ALONE = frozenset({symbol_of(torch.nn.functional.gelu)})
+"""The same where nothing around can be fused with it: between two products, as in most models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +52,33 @@ class Selection:
 
     Args:
         large: elements that the largest tensor of a region has at least; 0 to take everything.
+        beside: outputs of the calls of :data:`AS_FAST_ALONE` that stand beside others in the program at hand.
     """
 
     large: int = 0
+    beside: frozenset[str] = frozenset()
 
     def gains(self, trace: Trace) -> bool:
         """Whether a program reads or computes a tensor that is large enough."""
         tensors = (*trace.inputs, *[p for b in trace.bound_symbols for p in b.outputs])
         return not self.large or any(map(self._is_large, tensors))
 
+    def within(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> Selection:
+        """Return the selection that knows which calls share a tensor with one whose derivative is in regions anyway."""
+        alone = [b for b in trace.bound_symbols if b.symbol in AS_FAST_ALONE]
+        if not self.large or not alone:
+            return self
+        shared = {p.name for b in alone for p in _proxies(b)}
+        around = [b for b in trace.bound_symbols if not shared.isdisjoint([p.name for p in _proxies(b)])]
+        fused = [b for b in around if self.differentiates(b) and can_fuse(b) and not moves_only(b)]
+        read = {p.name for b in fused for p in _proxies(b)}
+        beside = [b for b in alone if not read.isdisjoint([p.name for p in _proxies(b)])]
+        return replace(self, beside=frozenset([p.name for b in beside for p in b.outputs]))
+
     def why_not(self, bound: BoundSymbol) -> str | None:
         """Return why a call that can be in a kernel is left to others, or ``None``."""
         if not self.large:
             return None
-        if bound.symbol in AS_FAST:
-            return "PyTorch's kernel is as fast"
         half = self._half(bound)
         if half is not None:
             return half
@@ -89,28 +104,31 @@ class Selection:
         return self._half(bound)
 
     def _half(self, bound: BoundSymbol) -> str | None:
-        proxies = (*bound.inputs, *bound.outputs)
-        half = [p for p in proxies if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
+        half = [p for p in _proxies(bound) if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
         if not half:
             return None
-        if bound.symbol in AS_FAST_DERIVED:
+        if bound.symbol in AS_FAST_DERIVED | AS_FAST_ALONE:
             return f"PyTorch's kernel is faster for {half[0].dtype}"
         if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, _prims(bound))):
             return "kernels of PyTorch are as fast for functions and reductions of float16"
         return None
 
     def differentiates(self, bound: BoundSymbol) -> bool:
-        """Whether one of a call's tensors is large: a derivative that PyTorch has a kernel for is best for others."""
-        return not self.large or (bound.symbol not in AS_FAST_DERIVED and self._has_large(bound))
+        """Whether one of a call's tensors is large, and PyTorch has no kernels that are as fast where it stands."""
+        if not self.large:
+            return True
+        if bound.symbol in AS_FAST_ALONE and self.beside.isdisjoint([p.name for p in bound.outputs]):
+            return False
+        return bound.symbol not in AS_FAST_DERIVED and self._has_large(bound)
 
     def _has_large(self, bound: BoundSymbol) -> bool:
-        return any([self._is_large(p) for p in (*bound.inputs, *bound.outputs)])
+        return any(map(self._is_large, _proxies(bound)))
 
     def takes(self, parts: Parts) -> bool:
         """Whether a region is worth a kernel."""
         if not self.large:
             return True
-        if not any([self._is_large(p) for b in parts.inside for p in (*b.inputs, *b.outputs)]):
+        if not any([self._has_large(b) for b in parts.inside]):
             return False
         computing = [b for b in parts.inside if not moves_only(b)]
         return len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
@@ -120,6 +138,10 @@ class Selection:
             return False
         half = proxy.dtype not in EXACT_OR_WIDE
         return elements(proxy) >= (2 * self.large if half else self.large)  # as many bytes as of float32
+
+
+def _proxies(bound: BoundSymbol) -> tuple[Proxy, ...]:
+    return (*bound.inputs, *bound.outputs)
 
 
 def _prims(bound: BoundSymbol) -> tuple[BoundSymbol, ...]:

@@ -94,6 +94,10 @@ class FusionExecutor(Executor):
         """Whether a program may gain by this executor; where not, it is asked about none of its calls."""
         return True
 
+    def within(self, trace: Trace) -> FusionExecutor:
+        """Return who is asked about the calls of a program: another executor, where neighbours matter."""
+        return self
+
     def differentiates(self, bound: BoundSymbol) -> bool:
         """Whether derivatives of a call that can be in a region are left to regions, and to no other executor."""
         return True
@@ -134,8 +138,9 @@ def cost_in_regions(executors: Sequence[Executor]) -> Callable[[BoundSymbol], fl
 
 
 def who_gains(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:
-    """Return the executors without the fusion executors that a program gains nothing by."""
-    return [e for e in executors if not isinstance(e, FusionExecutor) or e.gains(trace)]
+    """Return who is asked about the calls of a program: no fusion executors that it gains nothing by."""
+    gaining = [e for e in executors if not isinstance(e, FusionExecutor) or e.gains(trace)]
+    return [e.within(trace) if isinstance(e, FusionExecutor) else e for e in gaining]
 
 
 def _says_more(symbol: Symbol) -> bool:
