@@ -16,6 +16,7 @@ from thunder_benchmarks import (
     imports,
     inductor,
     lookups,
+    models,
     passes,
     reports,
     transforms,
@@ -146,3 +147,24 @@ def test_the_table_of_lookups(monkeypatch, capsys):
     lookups.main()
     shown = capsys.readouterr().out
     assert all(name in shown for name in told_apart) and shown.count("3, ") >= 2
+
+
+def test_what_libraries_take_of_a_model_is_most_of_its_products_and_nothing_of_others():
+    a = torch.randn(512, 512)
+    product = models.libraries(lambda: a @ a)
+    assert product > 0.01
+    assert models.libraries(lambda: (a @ a).relu().softmax(-1)) > 0.3 * product
+    assert models.libraries(lambda: a.relu().softmax(-1)) == 0.0
+
+
+def test_steps_of_models_are_measured_apart_kept_and_put_on_a_page(tmp_path, capsys):
+    rows, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
+    name = "nanogpt:layers=1,width=16,vocabulary=32,length=8"
+    words = [name, "--mode", "forward", "--rounds", "1", "--block", "0.001", "--rows", str(rows), "--out", str(page)]
+    models.main(words)
+    (step,) = read_rows(models.Step, rows)
+    assert 0 < step.libraries < step.eager
+    assert step.compiled > 0 < step.thunder
+    models.main(words)  # what the file has is not run again
+    assert len(read_rows(models.Step, rows)) == 1
+    assert f"| {name} | forward | {step.eager:.2f} |" in page.read_text(encoding="utf-8")

@@ -46,6 +46,22 @@ def hf_llama(batch: int, length: int, layers: int, heads: int, width: int, vocab
     return _language_model(transformers.LlamaForCausalLM(config), batch, length, vocabulary)
 
 
+@target("hf", kind="bert", **SIZES)
+def hf(kind: str, batch: int, length: int, layers: int, heads: int, width: int, vocabulary: int) -> Job:
+    """The base model of a kind of transformers whose configuration has the usual names."""
+    transformers = library("transformers")
+    config = transformers.AutoConfig.for_model(
+        kind, vocab_size=vocabulary, hidden_size=width, intermediate_size=4 * width, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=heads, head_dim=width // heads,
+        max_position_embeddings=length + 8,  # RoBERTa's begin after padding's
+        pad_token_id=0, bos_token_id=0, eos_token_id=1, use_cache=False, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    tokens = torch.randint(2, vocabulary, (batch, length))
+    model = transformers.AutoModel.from_config(config)
+    return Job(model, (), {"input_ids": tokens}, loss=lambda result: result.last_hidden_state.square().mean())
+
+
 @target("resnet50", batch=2, pixels=64, classes=1000)
 def resnet50(batch: int, pixels: int, classes: int) -> Job:
     """The network of 50 layers for images, of transformers, whose own configuration this is."""
