@@ -1,5 +1,6 @@
 """The measurements run, and measure what they say."""
 
+import inspect
 import sys
 from xml.etree import ElementTree
 
@@ -21,7 +22,9 @@ from thunder_benchmarks import (
     reports,
     transforms,
 )
+from thunder_benchmarks.machine import in_a_fresh_process
 from thunder_benchmarks.tables import read_rows
+from thunder_benchmarks.timing import in_turns
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -86,6 +89,28 @@ def test_compilers_take_turns_in_processes_of_their_own():
     text = inductor.page([ours, other], ours.compiler, 2)
     assert f"| {name} | {ours.first:.2f} | {other.first:.2f} |" in text
     assert f"inductor {name} --executors torch --rounds 2 --out" in text
+
+
+def test_memory_that_is_freed_stays_with_the_process():
+    program = """
+import resource, torch
+from thunder_benchmarks.machine import keep_freed_memory
+kept = keep_freed_memory()
+faults = []
+for _ in range(20):
+    torch.ones(2**22)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+print(f"[{int(kept)}, {faults[-1] - faults[1]}]")
+"""
+    kept, faults = in_a_fresh_process("-c", program)
+    assert faults < 2**12 or not kept  # the pages of one of them
+
+
+def test_rounds_are_taken_at_several_depths_of_the_stack():
+    depths = []
+    in_turns({"depth": lambda: depths.append(len(inspect.stack(0)))}, 3, 0.0)
+    first, *further = [depth - depths[-3] for depth in depths[-3:]]
+    assert first == 0 < further[0] < further[1]
 
 
 def test_the_page_on_fused_kernels_is_made_of_rows_that_are_measured_once(monkeypatch, tmp_path, capsys):

@@ -4,9 +4,9 @@ python -m thunder_benchmarks.fusion                              a table, one th
 python -m thunder_benchmarks.fusion --threads 2 --clock wall --rounds 15 --cases softmax layer_norm_gelu
 python -m thunder_benchmarks.fusion --rows rows.jsonl            ... that thunder_benchmarks.fusion_page makes a page of
 
-Steps are milliseconds, taken in turns. First calls are CPU seconds, with those of the C++ compiler; caches on disk are
-empty, and each compiler has compiled an addition before. `--rows` names a file of rows, which is added to; what it has
-is not measured again.
+Steps are milliseconds, taken in turns; memory that is freed stays with the process. First calls are CPU seconds, with
+those of the C++ compiler; caches on disk are empty, and each compiler has compiled an addition before. `--rows` names a
+file of rows, which is added to; what it has is not measured again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 
 import thunder
 from thunder_benchmarks.fusion_cases import CASES, Case, Function
-from thunder_benchmarks.machine import circumstances, cpu_seconds
+from thunder_benchmarks.machine import circumstances, cpu_seconds, keep_freed_memory
 from thunder_benchmarks.tables import add_rows, read_rows
 from thunder_benchmarks.timing import CLOCKS, in_turns
 
@@ -147,6 +147,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    keep_freed_memory()
     compared(options)
 
 

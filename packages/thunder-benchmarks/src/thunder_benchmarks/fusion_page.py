@@ -29,8 +29,11 @@ Made of measurements by two commands:
 
 {where}
 
-Steps are medians of CPU time in milliseconds, taken in turns. First calls are CPU seconds, with those of the C++
-compiler that `torch.compile` starts; caches on disk were empty, and each compiler had compiled an addition before.
+Steps are medians of CPU time in milliseconds, taken in turns. Memory that is freed stays with the process, where the C
+library can be told so: otherwise it is chance which compiler's tensors get new pages at each step, and what these cost.
+Each round is taken at another depth of Python's stack, for the same reason.
+First calls are CPU seconds, with those of the C++ compiler that `torch.compile` starts; caches on disk were empty, and
+each compiler had compiled an addition before.
 
 `thunder` is `thunder.jit(f)`, whose default executors take only what is faster; `llvm` is
 `thunder.jit(f, executors=["llvm"])`, which compiles everything that it can to kernels.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
@@ -36,6 +37,20 @@ def circumstances() -> list[str]:
         f"Thunder {thunder.__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}; "
         f"{datetime.now(UTC):%Y-%m-%d}",
     ]
+
+
+TRIM_THRESHOLD, MMAP_MAX = -1, -4
+"""Parameters of ``mallopt``, as ``malloc.h`` numbers them."""
+
+
+def keep_freed_memory() -> bool:
+    """Let memory that this process frees stay with it; whether the C library can do that.
+
+    Otherwise whether a step faults in the pages of its tensors anew depends on where in the heap they happen to lie,
+    which differs from process to process, and takes longer than many kernels.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(TRIM_THRESHOLD, 2**31 - 1) and mallopt(MMAP_MAX, 0))
 
 
 def cpu_seconds() -> float:
