@@ -26,7 +26,7 @@ def in_turns(
     clock: Callable[[], float] = time.process_time,
     agreed: Callable[[int], int] = int,
 ) -> dict[str, list[float]]:
-    """Return what each call takes, in microseconds: one figure for each block, each round at another depth of the stack.
+    """Return what each call takes, in microseconds: one figure for each block, each round deeper in the stack.
 
     CPython keeps its stack in chunks of 16 KiB, and maps one anew at each call that crosses the end of the last one:
     what a program calls often takes longer where it happens to lie there.
