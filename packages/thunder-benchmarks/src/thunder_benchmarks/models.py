@@ -18,6 +18,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,19 +71,20 @@ class Step:
     libraries: float
 
 
-def libraries(once: Callable[[], Any], count: int = 5) -> float:
-    """Return how many milliseconds of a call are kernels of libraries.
+def share_of_libraries(once: Callable[[], Any], count: int = 5) -> float:
+    """Return which share of a call is kernels of libraries.
 
     Args:
         once: the call.
-        count: of calls; their mean is taken.
+        count: of calls that are timed together.
     """
     once()
     with profile(activities=[ProfilerActivity.CPU]) as told:
+        start = time.perf_counter()
         for _ in range(count):
             once()
-    took = [e.self_cpu_time_total for e in told.key_averages() if e.key in OF_LIBRARIES]
-    return float(sum(took)) / count / 1e3
+        whole = 1e6 * (time.perf_counter() - start)
+    return float(sum([e.self_cpu_time_total for e in told.key_averages() if e.key in OF_LIBRARIES])) / whole
 
 
 def measured(name: str, mode: str, rounds: int, block: float) -> Step:
@@ -93,7 +95,8 @@ def measured(name: str, mode: str, rounds: int, block: float) -> Step:
     job = TARGETS[target].job(**dict([setting(text) for text in sizes.split(",") if text]))
     calls = {chosen: call(job, compiler(chosen)(job.target), mode) for chosen in COMPILERS}
     took = {chosen: statistics.median(blocks) / 1e3 for chosen, blocks in in_turns(calls, rounds, block).items()}
-    return Step(name, mode, took["eager"], took["torch.compile"], took["thunder"], libraries(calls["eager"]))
+    of_libraries = took["eager"] * share_of_libraries(calls["eager"])
+    return Step(name, mode, took["eager"], took["torch.compile"], took["thunder"], of_libraries)
 
 
 def apart(name: str, mode: str, rounds: int, block: float) -> Step:
