@@ -143,7 +143,7 @@ def restore() -> None:
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.benchmark = False
+    torch._C._set_cudnn_benchmark(False)  # the attribute cannot be set once torch.testing._internal is imported
     torch.backends.cuda.enable_math_sdp(True)
     torch.set_autocast_dtype("cpu", torch.bfloat16)
     modules._global_forward_hooks.clear()
