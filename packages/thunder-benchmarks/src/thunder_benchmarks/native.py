@@ -1,6 +1,7 @@
 """What calls cost where native code makes them: beside eager, and beside the same programs as Python text.
 
-python -m thunder_benchmarks.native                  CPU time of a call, medians; and what several threads come to
+python -m thunder_benchmarks.native                  CPU time of a call, medians; what several threads come to; and how
+                                                     long native code takes to be made
 python -m thunder_benchmarks.native --inductor       with torch.compile, which takes minutes to compile
 python -m thunder_benchmarks.native --page page.md   writes the tables between the marks of a page
 
@@ -31,6 +32,8 @@ from thunder_benchmarks.gpt import GPT, GPTConfig
 from thunder_benchmarks.tables import markdown, marks_of, show, write_between
 from thunder_benchmarks.timing import Call, in_turns
 from thunder_benchmarks.transforms import CASES
+from thunder_executors import calls_of
+from thunder_native.executor import executor, join_calls
 
 try:
     from transformers import StaticCache
@@ -164,6 +167,23 @@ def gains(calls: list[Call], rounds: int = 3) -> list[float]:
     return [statistics.median(ratios) for ratios in found]
 
 
+def making(case: Case, rounds: int = 5) -> tuple[int, float]:
+    """Return how many calls the program of a case makes, and the CPU time, in milliseconds, to make native code of it.
+
+    What walks the steps of all programs is compiled, or read from disk, once in a process, and not counted.
+    """
+    compiled = thunder.jit(case.target, executors=["torch"])
+    case.call(compiled)()
+    trace = thunder.last_traces(compiled)[-1]
+    join_calls(trace, executor)
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        join_calls(trace, executor)
+        times.append((time.process_time() - start) * 1e3)
+    return len(calls_of(trace)), statistics.median(times)
+
+
 COMPILERS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda target: target,
     "Python text": partial(thunder.jit, executors=["torch"]),
@@ -185,6 +205,7 @@ def main() -> None:
     compilers = COMPILERS | ({"torch.compile": torch.compile} if arguments.inductor else {})
     costs = [["CPU time of a call", *[f"{name}, µs" for name in compilers], *[f"{n} / eager" for n in compilers][1:]]]
     served = [[f"throughput, {THREADS} threads / 1", *compilers, "a digest"]]
+    makes = [["native code of the forward program", "calls", "made in, ms", "ms for 1,000 calls"]]
     data = bytes(400_000)
     for case in cases():
         torch._dynamo.reset()
@@ -196,11 +217,14 @@ def main() -> None:
         if not case.train and not isinstance(case, Decoding):  # a cache is one thread's
             ratios = gains([*calls.values(), lambda: hashlib.sha256(data).digest()])
             served.append([case.name, *[f"{ratio:.2f}" for ratio in ratios]])
+        count, took = making(case)
+        makes.append([case.name, str(count), f"{took:.1f}", f"{took / count * 1e3:.0f}"])
+    tables = [costs, served, makes]
     if arguments.page is None:
-        show(costs)
-        show(served)
+        for table in tables:
+            show(table)
     else:
-        text = f"{markdown(costs)}\n{markdown(served)}"
+        text = "\n".join([markdown(table) for table in tables])
         write_between(arguments.page, marks_of("thunder_benchmarks.native"), text)
 
 
