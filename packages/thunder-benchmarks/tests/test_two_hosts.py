@@ -81,6 +81,17 @@ def test_a_link_that_is_none_is_said():
         raise AssertionError("such a delay is none")
 
 
+def test_a_link_that_ends_early_is_said(monkeypatch):
+    if not may_make_hosts():
+        pytest.skip("takes the superuser and iproute2")
+    started, real = [], subprocess.Popen
+    monkeypatch.setattr(two_hosts.subprocess, "Popen", lambda *a, **k: started.append(real(*a, **k)) or started[-1])
+    with pytest.raises(HostsError, match="the link ended with status -9"), hosts("1gbit", "1ms"):
+        link = next(p for p in started if "thunder_benchmarks.delayed_link" in p.args)
+        link.kill()
+        link.wait()
+
+
 def test_what_is_missing_is_said(monkeypatch, capsys):
     monkeypatch.setattr(two_hosts.shutil, "which", lambda name: None)
     assert two_hosts.main([]) == 2

@@ -88,13 +88,15 @@ def _delayed(names: Sequence[str], rate: str, delay: str) -> Iterator[None]:
     try:
         if not process.stdout.readline():
             raise HostsError(f"the link cannot be made: {process.stderr.read().strip()}")
-        yield
+        try:
+            yield
+        finally:
+            ended = process.poll()
+            if ended is not None:
+                raise HostsError(f"the link ended with status {ended}: {process.stderr.read().strip()}")
     finally:
-        ended = process.poll()
         process.kill()
-        said = process.communicate()[1]
-        if ended is not None:
-            raise HostsError(f"the link ended with status {ended}: {said.strip()}")
+        process.communicate()
 
 
 def trained(names: Sequence[str], words: Sequence[str], limit: float) -> dict[str, dict[str, float]]:
