@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from thunder_executors import Declined, FusionExecutor, Region, to_callable
+from thunder_executors import Declined, Finish, FusionExecutor, Region, to_callable
 from thunder_executors_llvm import binding, support
 from thunder_executors_llvm._version import __version__
 from thunder_executors_llvm.disk import default_disk
@@ -18,6 +18,8 @@ from thunder_executors_llvm.memo import Memo
 from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import why_not, worth
+from thunder_executors_llvm.several import Several
+from thunder_executors_llvm.side_by_side import AFTER, FEWEST, side_by_side
 from thunder_executors_llvm.target import here
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
@@ -82,6 +84,7 @@ class LlvmExecutor(FusionExecutor):
         self._costs: Memo[tuple[float, int]] = Memo(REMEMBERED)
         self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
+        self.finishing.append(Finish(lambda trace: side_by_side(trace, self), AFTER, FEWEST))
         open_dropouts(self, selection.why_no_parts)
 
     def gains(self, trace: Trace) -> bool:
@@ -148,7 +151,7 @@ class LlvmExecutor(FusionExecutor):
         return bound.replace(symbol=replace(bound.symbol, implementation=written))
 
     def makes_new(self, bound: BoundSymbol) -> bool:
-        return isinstance(bound.symbol.implementation, (Runner, Overwriting))
+        return isinstance(bound.symbol.implementation, (Runner, Overwriting, Several))
 
     def _runner(self, region: Region, name: str) -> Runner | None:
         try:

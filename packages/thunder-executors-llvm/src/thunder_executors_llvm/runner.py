@@ -17,6 +17,7 @@ from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
 from thunder_loops import (
     GRAIN,
+    Buffer,
     Launch,
     LoopPlan,
     LoopProgram,
@@ -114,29 +115,11 @@ class Runner:
             places: for numbers of outputs, those of inputs that they may overwrite. What lies in memory such that an
                 element is there twice, or is more than memory, is not overwritten.
         """
-        signature: list[Any] = []
-        addresses: list[int] = []
-        held: list[Any] = []
-        for value, buffer in zip(inputs, self.program.inputs, strict=True):
-            if buffer.is_number:
-                number = array(_CODES[buffer.dtype], [value])
-                held.append(number)
-                addresses.append(number.buffer_info()[0])
-            elif value.__class__ not in PLAIN or value.is_neg():
-                made: tuple[Any, ...] = self.eager(*inputs)
-                return made
-            else:
-                signature.append(value.shape)
-                signature.append(value.stride())
-                addresses.append(value.data_ptr())
-        key = (*signature, *places.items()) if places else tuple(signature)
-        prepared = self.prepared.get(key)
-        if prepared is None:
-            if self.reduces and any(
-                [0 in part for part in signature[::2]]
-            ):  # before a loop that is empty nothing may be read
-                return tuple(self.eager(*inputs))
-            prepared = self.prepare(key, inputs, {o: i for o, i in places.items() if is_dense(inputs[i])})
+        found = look_at(inputs, self.program.inputs)
+        prepared = self.known(found.signature, inputs, places) if found is not None else None
+        if found is None or prepared is None:
+            return tuple(self.eager(*inputs))
+        addresses = found.addresses
         over = prepared.places
         outputs = [
             inputs[over[n]] if n in over else torch.empty_strided(shape, strides, dtype=dtype)
@@ -149,6 +132,16 @@ class Runner:
                 return tuple(self.eager(*inputs))  # which raises, or knows better
         self.run(prepared.steps, addresses)
         return tuple(outputs[: len(self.program.outputs)])
+
+    def known(self, signature: Sequence[Any], inputs: tuple[Any, ...], places: Mapping[int, int]) -> Prepared | None:
+        """Return how inputs that lie in memory in a certain way are run; ``None`` where PyTorch has to run them."""
+        key = (*signature, *places.items()) if places else tuple(signature)
+        prepared = self.prepared.get(key)
+        if prepared is None:
+            if self.reduces and any([0 in shape for shape in signature[::2]]):
+                return None  # before a loop that is empty nothing may be read
+            prepared = self.prepare(key, inputs, {o: i for o, i in places.items() if is_dense(inputs[i])})
+        return prepared
 
     def run(self, steps: Sequence[Step], addresses: Sequence[int]) -> None:
         """Run kernels on buffers at these addresses."""
@@ -196,6 +189,40 @@ class Runner:
             launch.tasks,
             min(launch.tasks, 1 + launch.elements // GRAIN),
         )
+
+
+@dataclass(slots=True)
+class Seen:
+    """What inputs are.
+
+    Args:
+        signature: shape and strides of each tensor, one after the other.
+        addresses: of the memory of each input.
+        numbers: which hold the values of those that are numbers.
+    """
+
+    signature: list[Any]
+    addresses: list[int]
+    numbers: list[array[Any]]
+
+
+def look_at(inputs: Sequence[Any], buffers: Sequence[Buffer]) -> Seen | None:
+    """Return what inputs are; ``None`` where one is more than memory."""
+    signature: list[Any] = []
+    addresses: list[int] = []
+    held: list[array[Any]] = []
+    for value, buffer in zip(inputs, buffers, strict=True):
+        if buffer.is_number:
+            number = array(_CODES[buffer.dtype], [value])
+            held.append(number)
+            addresses.append(number.buffer_info()[0])
+        elif value.__class__ not in PLAIN or value.is_neg():
+            return None
+        else:
+            signature.append(value.shape)
+            signature.append(value.stride())
+            addresses.append(value.data_ptr())
+    return Seen(signature, addresses, held)
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
