@@ -52,7 +52,7 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     loops, the elements in a block, and the offsets and steps of the accesses; and the tasks from which to which it
     shall go.
     """
-    emit = Emitter(target, lanes_of(plan, target))
+    emit = Emitter(target, lanes_of(plan, target) * registers_of(plan))
     _Kernel(plan, emit).write()
     body = "\n".join(["entry:", *emit.rooms, *emit.lines])
     head = "\n".join(emit.declarations.values())
@@ -65,19 +65,28 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     return Rendered(text, emit.imports)
 
 
-LONG = 30
+LONG = 15
 """Additions one after the other from which on the next elements come too late for the processor to fill its pauses."""
+
+SIDE_BY_SIDE = 4
+"""Registers of elements that stand side by side then: as many chains of instructions, none of which waits for another."""
+
+MOST = 1024
+"""Statements, counted once for each register, beyond which compiling takes longer than is won."""
 
 
 def lanes_of(plan: LoopPlan, target: Target) -> int:
-    """Return how many elements a vector has: a register of what is computed, be it narrower in memory.
-
-    Where much is computed one after the other, two registers: two chains of instructions stand side by side then.
-    """
+    """Return how many elements an accumulator has: a register of what is computed, be it narrower in memory."""
     floats = {s.dtype for s in plan.statements if isinstance(s, (Compute, Load)) and s.dtype.is_floating}
-    lanes = target.lanes // 2 if floats == {dtypes.float64} else target.lanes
+    return target.lanes // 2 if floats == {dtypes.float64} else target.lanes
+
+
+def registers_of(plan: LoopPlan) -> int:
+    """Return how many registers of elements a vector has: several where much is computed one after the other."""
     reduces = any([isinstance(s, (Reduce, Scan)) for s in plan.statements])
-    return lanes if reduces or _longest(plan.statements) < LONG else 2 * lanes
+    if reduces or _longest(plan.statements) < LONG:
+        return 1
+    return next((n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * len(plan.statements) <= MOST), 1)
 
 
 def _longest(statements: Sequence[Statement]) -> float:
