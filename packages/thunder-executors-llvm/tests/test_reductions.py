@@ -5,8 +5,9 @@ import torch
 
 import thunder_prims as prims
 from thunder_executors import Region, transform_for_execution
-from thunder_executors_llvm import executor
-from thunder_ir import trace_of
+from thunder_executors_llvm import executor, render
+from thunder_executors_llvm.kernels import Kernels
+from thunder_ir import dtypes, trace_of
 from thunder_torch import proxy_of, symbol_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
@@ -177,3 +178,22 @@ def test_what_a_reduction_finds_says_which_of_two_tensors_is_read():
         x = torch.tensor([-1, largest, 0])
         (got,) = run(program, x, a)
         assert torch.equal(got, torch.cat([a, -a])[largest].expand(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32], ids=str)
+@pytest.mark.parametrize("shape", [(3, 1), (5, 63), (7, 64), (4, 65), (6, 300), (300, 6)], ids=str)
+def test_how_many_registers_stand_side_by_side_changes_no_bit(monkeypatch, dtype, shape):
+    def program(x):
+        rows = [prims.sum(x, (1,)), prims.prod(x, (1,)), prims.amax(x, (1,)), prims.argmin(x, 1), prims.sum(x, (0,))]
+        wide = prims.convert_element_type(x, dtypes.float32)
+        return (*rows, prims.tanh(prims.mul(wide, 0.3)), softmax(wide, 1), softmax(wide, 0), *normalised(wide, 1))
+
+    x = (torch.randn(shape) * 3).to(dtype)
+    found = []
+    for count in (1, 2, 4):
+        with monkeypatch.context() as patch:
+            patch.setattr(render, "registers_of", lambda plan, count=count: count)
+            patch.setattr(executor, "kernels", Kernels())
+            found.append(run(program, x))
+    for others in found[1:]:
+        assert all(map(torch.equal, found[0], others))

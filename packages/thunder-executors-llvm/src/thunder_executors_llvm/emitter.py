@@ -245,7 +245,9 @@ def broadcast(emit: Emitter, scalar: str, text: str, lanes: int) -> str:
 
 
 def part(emit: Emitter, a: Value, start: int, count: int) -> Value:
-    """Write what takes some lanes; those beyond the vector are of no meaning."""
+    """Write what takes some lanes, or return all; those beyond the vector are of no meaning."""
+    if count == a.lanes:
+        return a
     chosen = ", ".join([f"i32 {start + i if start + i < a.lanes else 0}" for i in range(count)])
     return emit.value(f"shufflevector {a}, {a.type} poison, <{count} x i32> <{chosen}>", a.dtype, count)
 

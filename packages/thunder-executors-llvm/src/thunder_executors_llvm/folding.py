@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thunder_executors_llvm.emitter import SCALARS, Emitter, Value, type_of
+from thunder_executors_llvm.emitter import SCALARS, Emitter, Value, part, type_of
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_executors_llvm.target import Target
 from thunder_ir import DType, dtypes
@@ -76,22 +76,32 @@ class Accumulator:
         first = emit.constant(begin(self.statement.operation, self.dtype), self.dtype, self.lanes)
         emit.line(f"store {first}, ptr {self.slot}, align 4")
         if self.finds_place:
-            emit.line(f"store {emit.constant(LAST, dtypes.int64, emit.lanes)}, ptr {self.places}, align 4")
+            emit.line(f"store {emit.constant(LAST, dtypes.int64, self.lanes)}, ptr {self.places}, align 4")
 
     def add(self, emit: Emitter, value: Value, place: Value | None, mask: str) -> None:
-        """Write how values come in; those of lanes that the mask leaves out do not."""
+        """Write how values come in; those of lanes that the mask leaves out do not.
+
+        Of more lanes than there are values here, the first ones come in first: as if they had come in by and by.
+        """
         value = emit.widened(value, emit.lanes)
+        place = emit.widened(place, emit.lanes) if place is not None else None
+        chosen = Value(mask, dtypes.bool8, emit.lanes) if mask else None
+        for start in range(0, emit.lanes, self.lanes):
+            some = [part(emit, v, start, self.lanes) if v is not None else None for v in (value, place, chosen)]
+            assert some[0] is not None, "that is always given"
+            self._add(emit, some[0], some[1], some[2])
+
+    def _add(self, emit: Emitter, value: Value, place: Value | None, chosen: Value | None) -> None:
         have = self._held(emit, self.slot, self.dtype)
         if place is None:
             made = step(emit, self.statement.operation, have, value)
-            made = emit.select(Value(mask, dtypes.bool8, emit.lanes), made, have) if mask else made
+            made = emit.select(chosen, made, have) if chosen is not None else made
             emit.line(f"store {made}, ptr {self.slot}, align 4")
             return
         at = self._held(emit, self.places, dtypes.int64)
-        place = emit.widened(place, emit.lanes)
         better = _better(emit, self.statement.operation, value, place, have, at)
-        if mask:
-            better = emit.binary("and", better, Value(mask, dtypes.bool8, emit.lanes))
+        if chosen is not None:
+            better = emit.binary("and", better, chosen)
         emit.line(f"store {emit.select(better, value, have)}, ptr {self.slot}, align 4")
         emit.line(f"store {emit.select(better, place, at)}, ptr {self.places}, align 4")
 

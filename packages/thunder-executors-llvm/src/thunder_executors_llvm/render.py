@@ -83,8 +83,8 @@ def lanes_of(plan: LoopPlan, target: Target) -> int:
 
 def registers_of(plan: LoopPlan) -> int:
     """Return how many registers of elements a vector has: several where much is computed one after the other."""
-    reduces = any([isinstance(s, (Reduce, Scan)) for s in plan.statements])
-    if reduces or _longest(plan.statements) < LONG:
+    scans = any([isinstance(s, Scan) for s in plan.statements])
+    if scans or _longest(plan.statements) < LONG:
         return 1
     return next((n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * len(plan.statements) <= MOST), 1)
 
@@ -121,7 +121,7 @@ class _Kernel:
                 emit,
                 s,
                 self.dtypes[s.operand],
-                1 if plan.by_rows and isinstance(s, Scan) else emit.lanes,
+                emit.lanes if not plan.by_rows else 1 if isinstance(s, Scan) else lanes_of(plan, emit.target),
                 -(-ACROSS // emit.lanes) if plan.across else 1,
             )
             for s in plan.statements
