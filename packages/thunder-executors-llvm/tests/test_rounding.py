@@ -38,6 +38,14 @@ def test_functions_of_every_bfloat16_have_the_bits_of_eager(function):
     assert_same_bits(got, function(EVERY))
 
 
+@pytest.mark.parametrize("function", [torch.sigmoid, torch.sin, torch.cos], ids=lambda f: f.__name__)
+def test_functions_in_float32_times_their_argument_have_the_bits_of_eager(function):
+    symbol = symbol_of(function)
+    (got,) = in_a_kernel(lambda x: ((symbol(x.float()) * x.float()).to(torch.bfloat16),), EVERY)
+
+    assert_same_bits(got, (function(EVERY.float()) * EVERY.float()).to(torch.bfloat16))
+
+
 def test_products_and_choices_of_every_bfloat16_have_the_bits_of_eager():
     def program(x, y):
         return x * 1.1 * y, symbol_of(torch.where)(x > y, -x, y * 0.3), symbol_of(torch.maximum)(x, y) - 1.5

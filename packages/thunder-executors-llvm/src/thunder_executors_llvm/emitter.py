@@ -16,6 +16,9 @@ SCALARS = {
 }  # fmt: skip
 """How values are kept. ``bfloat16`` is its bits: instructions that convert it lose denormals."""
 
+RARELY = '!0 = !{!"branch_weights", i32 1, i32 1000}'
+"""Metadata of jumps to what is executed rarely."""
+
 MANGLED = {
     "i1": "i1",
     "i8": "i8",
@@ -119,10 +122,10 @@ class Emitter:
         self.line(f"br i1 {self.define(f'icmp slt i64 {following}, {end}')}, label %{inside}, label %{after}")
         self.label(after)
 
-    def conditionally(self, condition: str, body: Callable[[], None]) -> None:
-        """Write what is executed where a condition holds."""
+    def conditionally(self, condition: str, body: Callable[[], None], rarely: bool = False) -> None:
+        """Write what is executed where a condition holds, which it does rarely if that is said."""
         inside, after = self.fresh()[1:], self.fresh()[1:]
-        self.line(f"br i1 {condition}, label %{inside}, label %{after}")
+        self.line(f"br i1 {condition}, label %{inside}, label %{after}{', !prof !0' if rarely else ''}")
         self.label(inside)
         body()
         self.line(f"br label %{after}")
@@ -167,6 +170,21 @@ class Emitter:
         """Write a choice. It does no arithmetic: a NaN on the side not taken does not leak."""
         condition, a, b = self.alike(condition, a, b)
         return self.value(f"select {condition}, {a}, {b}", a.dtype, a.lanes)
+
+    def replaced(self, value: Value, where: Value, other: Callable[[], Value]) -> Value:
+        """Write a choice of something else for lanes that are rare: it is computed only where there are any."""
+        value, where = self.alike(value, where)
+        room = self.room(value.type)
+        self.line(f"store {value}, ptr {room}")
+        found = where.text
+        if where.lanes > 1:
+            found = self.define(f"icmp ne i{where.lanes} {self.define(f'bitcast {where} to i{where.lanes}')}, 0")
+
+        def choose() -> None:
+            self.line(f"store {self.select(where, other(), value)}, ptr {room}")
+
+        self.conditionally(found, choose, rarely=True)
+        return self.value(f"load {value.type}, ptr {room}", value.dtype, value.lanes)
 
     def convert(self, instruction: str, a: Value, dtype: DType) -> Value:
         """Write a conversion: ``"fpext"``."""

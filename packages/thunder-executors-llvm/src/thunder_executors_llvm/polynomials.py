@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_executors_llvm.emitter import Emitter, Value, joined, part, type_of
-from thunder_executors_llvm.rows import BRIEF, SINGLE, lowering
+from thunder_executors_llvm.rows import SINGLE, lowering
 from thunder_executors_llvm.target import Target
 from thunder_ir import DType, dtypes
 
@@ -116,13 +116,6 @@ def _shifted(emit: Emitter, a: Value) -> Value:
 def _power_of_two(emit: Emitter, exponent: Value) -> Value:
     biased = _shifted(emit, emit.binary("add", exponent, emit.like(127, exponent)))
     return emit.value(f"bitcast {biased} to {type_of('float', exponent.lanes)}", dtypes.float32, exponent.lanes)
-
-
-@lowering("sigmoid", BRIEF, missing)
-def sigmoid(emit: Emitter, a: Value) -> Value:
-    """``1 / (1 + exp(-a))``; for each ``bfloat16`` it is rounded to what PyTorch's is."""
-    one = emit.like(1, a)
-    return emit.binary("fdiv", one, emit.binary("fadd", one, exp(emit, emit.binary("fsub", emit.like(0, a), a))))
 
 
 @lowering("erf", SINGLE, missing)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from thunder_executors_llvm.conversion import convert, to_bfloat16
-from thunder_executors_llvm.emitter import Emitter, Value
+from thunder_executors_llvm.emitter import RARELY, Emitter, Value
 from thunder_executors_llvm.folding import accumulator
 from thunder_executors_llvm.memory import Memory
 from thunder_executors_llvm.rounding import exact, rounded_at_once, with_short_nans
@@ -60,7 +60,7 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     text = (
         f"{head}\n\ndefine void @{NAME}(ptr noalias %pointers, ptr noalias %numbers, i64 %begin, i64 %end) #0 {{\n"
         f'{body}\n}}\n\nattributes #0 = {{ nounwind "stackrealign" {width} }}\n'
-        f"attributes #1 = {{ nounwind willreturn memory(none) }}\n"
+        f"attributes #1 = {{ nounwind willreturn memory(none) }}\n{RARELY}\n"
     )
     return Rendered(text, emit.imports)
 
@@ -69,7 +69,7 @@ LONG = 15
 """Additions one after the other from which on the next elements come too late for the processor to fill its pauses."""
 
 SIDE_BY_SIDE = 4
-"""Registers of elements that stand side by side then: as many chains of instructions, none of which waits for another."""
+"""Registers of elements that stand side by side then: as many chains of instructions that wait for no other one."""
 
 MOST = 1024
 """Statements, counted once for each register, beyond which compiling takes longer than is won."""

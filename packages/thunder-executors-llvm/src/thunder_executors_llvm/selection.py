@@ -7,7 +7,7 @@ import math
 import torch
 
 from thunder_executors import Declined
-from thunder_executors_llvm import arithmetic, division, folding, mathematics, polynomials
+from thunder_executors_llvm import arithmetic, brief, division, folding, mathematics, polynomials
 from thunder_executors_llvm.conversion import missing
 from thunder_executors_llvm.rows import ROWS
 from thunder_executors_llvm.target import Target
@@ -29,7 +29,7 @@ from thunder_loops import (
 from thunder_prims import convert_element_type, std, var, var_mean, where
 from thunder_torch import symbol_of
 
-_FAMILIES = (arithmetic, division, polynomials, mathematics)  # which file their rows when they are imported
+_FAMILIES = (arithmetic, division, polynomials, mathematics, brief)  # which file their rows when they are imported
 
 SPREADS = frozenset({std, var, var_mean})
 """Reductions that compute with the elements."""
