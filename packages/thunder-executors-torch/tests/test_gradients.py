@@ -8,6 +8,7 @@ from thunder_autograd import forward_and_backward
 from thunder_executors import grad_rule, resolve_executors, transform_for_execution
 from thunder_executors.order import bytes_of
 from thunder_executors_torch import executor
+from thunder_executors_torch.nn import rows_added
 from thunder_ir import TensorProxy, trace_of
 from thunder_ir.passes import verifying
 from thunder_torch import metadata_of, proxy_of, symbol_of, torch_language
@@ -98,6 +99,10 @@ CALLS = [
     (F.mse_loss, (leaf(4, 8), leaf(4, 8)), {}, "mse_loss_backward"),
     (F.smooth_l1_loss, (leaf(4, 8), torch.randn(4, 8)), {"beta": 0.5, "reduction": "sum"}, "smooth_l1_loss_backward"),
     (F.embedding, (torch.tensor([[0, 1], [2, 1]]), leaf(5, 8), 0), {}, "embedding_dense_backward"),
+    (F.embedding, (torch.randint(300, (7, 50)), leaf(300, 256), 5), {}, "rows_added"),
+    (F.embedding, (torch.randint(3, (7, 50), dtype=torch.int32), leaf(300, 256)), {}, "rows_added"),
+    (F.embedding, (torch.randint(300, (7, 50)), leaf(300, 256), 5), {"scale_grad_by_freq": True}, "embedding_dense_backward"),
+    (F.embedding, (torch.randint(300, (7, 50)), leaf(300, 256).detach().bfloat16().requires_grad_()), {}, "embedding_dense_backward"),
     (F.conv2d, (leaf(2, 3, 8, 8), leaf(4, 3, 3, 3), leaf(4)), {"padding": 1}, "convolution_backward"),
     (F.max_pool2d, (leaf(2, 3, 8, 8), 2), {}, "max_pool2d_with_indices_backward"),
     (F.scaled_dot_product_attention, (leaf(2, 4, 8, 16), leaf(2, 4, 8, 16), leaf(2, 4, 8, 16)), {"is_causal": True}, "for_cpu_backward"),
@@ -294,3 +299,17 @@ def test_the_gradient_that_nobody_wants_is_not_computed():
     (call,) = [b for b in executed(made.backward).bound_symbols if "convolution" in b.symbol.path]
 
     assert call.args[-1] == (False, True, False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("rows", "width", "padding"), [(300, 256, 5), (70000, 1, -1), (3, 30000, 0)])
+def test_gradients_of_large_embeddings_have_the_bits_of_pytorchs_kernel(dtype, rows, width, padding):
+    dy = torch.randn(3, 200, width).to(dtype)
+    dy[0, 0, 0], dy[1, 1, 0] = torch.inf, torch.nan
+    indices = torch.randint(rows, (3, 200))
+    indices[0, 0] = max(padding, 0)
+
+    for values in (dy, dy.transpose(0, 1).contiguous().transpose(0, 1), dy[:1, :1].expand(3, 200, width)):
+        got = rows_added(values, indices, rows, padding)
+        expected = torch.ops.aten.embedding_dense_backward(values, indices, rows, padding, False)
+        assert torch.equal(got.nan_to_num(7.0), expected.nan_to_num(7.0)) and torch.equal(got.isnan(), expected.isnan())

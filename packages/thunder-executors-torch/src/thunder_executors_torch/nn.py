@@ -45,6 +45,53 @@ def embedding_backward_of_narrow_indices(dy: TensorProxy, indices: TensorProxy, 
     return prims.embedding_backward(dy, long(indices), *rest)
 
 
+LARGE = 65536
+"""Elements of a weight from which on it does not matter that Python stands between kernels."""
+
+FEW_THREADS = 2
+"""Threads that add rows up together no faster than one that calls PyTorch once."""
+
+
+def is_large(dy: TensorProxy, rows: Any, scale_grad_by_freq: bool) -> bool:
+    """Whether the gradient of a weight on the CPU is large; each of its elements is a plain sum in its own dtype."""
+    wide = dy.dtype in (dtypes.float32, dtypes.float64)
+    known = isinstance(rows, int) and isinstance(dy.shape[-1], int)
+    return wide and known and dy.device.type == "cpu" and not scale_grad_by_freq and rows * dy.shape[-1] >= LARGE
+
+
+def rows_added(dy: torch.Tensor, indices: torch.Tensor, rows: int, padding_index: int) -> torch.Tensor:
+    """Return the gradient of an embedding's weight, with the bits of PyTorch's kernel, which calls itself for each row.
+
+    Args:
+        dy: shape ``(..., k)``.
+        indices: shape ``(...)``.
+        rows: of the weight.
+        padding_index: the row that gets none; -1 for none such.
+    """
+    if torch.get_num_threads() > FEW_THREADS:
+        made: torch.Tensor = torch.ops.aten.embedding_dense_backward.default(dy, indices, rows, padding_index, False)
+        return made
+    width = dy.shape[-1]
+    made = dy.new_zeros((rows, width)).index_add_(0, indices.reshape(-1), dy.reshape(indices.numel(), width))
+    if padding_index >= 0:
+        made[padding_index].zero_()
+    return made
+
+
+def _rows_added(dy: TensorProxy, indices: TensorProxy, rows: Any, padding_index: int) -> TensorProxy:
+    return dy.like(shape=(rows, dy.shape[-1]))
+
+
+_rows_added_operator = executor.function(rows_added, _rows_added)
+
+
+@executor.transforms(prims.embedding_backward, when=lambda bound: is_large(bound.args[0], bound.args[2], bound.args[4]))
+def embedding_backward_of_many_rows(
+    dy: TensorProxy, indices: TensorProxy, rows: int, padding_index: int, *_: Any
+) -> Any:
+    return _rows_added_operator(dy, indices, rows, padding_index)
+
+
 executor.implements(prims.embedding_backward)(torch.ops.aten.embedding_dense_backward.default)
 
 
@@ -143,6 +190,8 @@ def functional_embedding(
     row = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else rows + padding_idx
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        if is_large(dy, rows, scale_grad_by_freq):
+            return None, _rows_added_operator(dy, input, rows, row)
         return None, _embedding_backward(dy, input, rows, row, scale_grad_by_freq)
 
     return _embedding_forward(weight, input), pullback
