@@ -3,8 +3,8 @@
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
 ``float16``, gelu and layer normalisation of ``bfloat16``, what reads memory in another order than it writes it, layer
-normalisation with its derivative, gelu with its derivative where nothing around can be fused with it, cumulative sums
-of integers, and of so few rows that threads would wait.
+normalisation with its derivative unless gelu comes next, gelu with its derivative where nothing around can be fused
+with it, cumulative sums of integers, and of so few rows that threads would wait.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOVING = REORDERS | {stride_order}
 """Prims that read memory in another order."""
 
 AS_FAST_DERIVED = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
-"""What PyTorch has kernels for, with the derivative, that are as fast as regions of what they decompose into."""
+"""What PyTorch has kernels for, with the derivative, that are as fast as regions, except together with gelu."""
 
 AS_FAST_ALONE = frozenset({symbol_of(torch.nn.functional.gelu)})
 """The same where nothing around can be fused with it: between two products, as in most models."""
@@ -52,7 +52,8 @@ class Selection:
 
     Args:
         large: elements that the largest tensor of a region has at least; 0 to take everything.
-        beside: outputs of the calls of :data:`AS_FAST_ALONE` that stand beside others in the program at hand.
+        beside: outputs of the calls of :data:`AS_FAST_ALONE` that stand beside others in the program at hand, and of
+            those of :data:`AS_FAST_DERIVED` that such a call reads.
     """
 
     large: int = 0
@@ -73,6 +74,10 @@ class Selection:
         fused = [b for b in around if self.differentiates(b) and can_fuse(b) and not moves_only(b)]
         read = {p.name for b in fused for p in _proxies(b)}
         beside = [b for b in alone if not read.isdisjoint([p.name for p in _proxies(b)])]
+        made = {p.name: b for b in around if b.symbol in AS_FAST_DERIVED for p in b.outputs}
+        for bound in alone:
+            before = [made[p.name] for p in bound.inputs if p.name in made]
+            beside += [b for b in (bound, *before) if before and all(map(can_fuse, (bound, *before)))]
         return replace(self, beside=frozenset([p.name for b in beside for p in b.outputs]))
 
     def why_not(self, bound: BoundSymbol) -> str | None:
@@ -117,9 +122,9 @@ class Selection:
         """Whether one of a call's tensors is large, and PyTorch has no kernels that are as fast where it stands."""
         if not self.large:
             return True
-        if bound.symbol in AS_FAST_ALONE and self.beside.isdisjoint([p.name for p in bound.outputs]):
+        if bound.symbol in AS_FAST_ALONE | AS_FAST_DERIVED and self.beside.isdisjoint([p.name for p in bound.outputs]):
             return False
-        return bound.symbol not in AS_FAST_DERIVED and self._has_large(bound)
+        return self._has_large(bound)
 
     def _has_large(self, bound: BoundSymbol) -> bool:
         return any(map(self._is_large, _proxies(bound)))
