@@ -65,8 +65,9 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     return Rendered(text, emit.imports)
 
 
-LONG = 15
-"""Additions one after the other from which on the next elements come too late for the processor to fill its pauses."""
+LONG, LONG_BEFORE_SUMS = 15, 20
+"""Additions one after the other from which on the next elements come too late for the processor to fill its pauses;
+there are fewer pauses where elements are added up."""
 
 SIDE_BY_SIDE = 4
 """Registers of elements that stand side by side then: as many chains of instructions that wait for no other one."""
@@ -83,8 +84,8 @@ def lanes_of(plan: LoopPlan, target: Target) -> int:
 
 def registers_of(plan: LoopPlan) -> int:
     """Return how many registers of elements a vector has: several where much is computed one after the other."""
-    scans = any([isinstance(s, Scan) for s in plan.statements])
-    if scans or _longest(plan.statements) < LONG:
+    scans, reduces = (any([isinstance(s, kind) for s in plan.statements]) for kind in (Scan, Reduce))
+    if scans or _longest(plan.statements) < (LONG_BEFORE_SUMS if reduces else LONG):
         return 1
     return next((n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * len(plan.statements) <= MOST), 1)
 
