@@ -19,7 +19,7 @@ ON_REQUEST = ".on_request"
 BY_DEVICE = ".by_device"
 """What follows it for functions that return the names of executors which are asked first by default on this machine."""
 
-PUBLISHED = frozenset({"apex", "cudnn", "inductor", "llvm", "nvfuser", "torch", "triton"})
+PUBLISHED = frozenset({"apex", "cudnn", "inductor", "llvm", "nvfuser", "onednn", "torch", "triton"})
 """Names of executors that a package named for them brings."""
 
 

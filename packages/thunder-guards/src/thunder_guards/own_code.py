@@ -8,10 +8,10 @@ from typing import Any
 PACKAGES = frozenset({
     "thunder_autograd", "thunder_distributed", "thunder_examine", "thunder_executors", "thunder_executors_apex",
     "thunder_executors_cudnn", "thunder_executors_inductor", "thunder_executors_llvm", "thunder_executors_nvfuser",
-    "thunder_executors_torch", "thunder_executors_transformer_engine", "thunder_executors_triton", "thunder_frontend",
-    "thunder_functional", "thunder_fx", "thunder_guards", "thunder_interpreter", "thunder_ir", "thunder_lang",
-    "thunder_loops", "thunder_native", "thunder_prims", "thunder_testing", "thunder_torch", "thunder_tracing",
-    "thunder_vmap",
+    "thunder_executors_onednn", "thunder_executors_torch", "thunder_executors_transformer_engine",
+    "thunder_executors_triton", "thunder_frontend", "thunder_functional", "thunder_fx", "thunder_guards",
+    "thunder_interpreter", "thunder_ir", "thunder_lang", "thunder_loops", "thunder_native", "thunder_prims",
+    "thunder_testing", "thunder_torch", "thunder_tracing", "thunder_vmap",
 })  # fmt: skip
 """The layers of Thunder, installed or not: all but ``thunder``, which only names what is in the others, and the code of
 ``thunder_benchmarks`` and ``thunder_transforms``, of which programs are made as of a user's."""

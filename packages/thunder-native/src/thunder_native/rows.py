@@ -184,6 +184,39 @@ def matmul(table: Table, bound: BoundSymbol) -> None:
     table.step("product", a.name, b.name, bound.output.name, dtype)
 
 
+def by_onednn(table: Table, bound: BoundSymbol, a: Any, matrix: Any, bias: Any, turns: bool) -> None:
+    """A product by oneDNN, of a matrix that is transposed, or that is to be turned for it; biases lie in sequence."""
+    turned, added = table.new() if turns else matrix, bias
+    if turns:
+        table.step("permuted", matrix.name, turned.name, 2, 1, 0)
+    if bias is not None:
+        added = call(table, "aten::contiguous", "", bias)
+    call(table, "mkldnn::_linear_pointwise", "", a, turned, added, "none", (), None, into=bound.output.name)
+    for slot in [turned] * turns + [added] * (bias is not None):
+        table.release(slot)
+
+
+@lowering("thunder_executors_onednn.products.linear")
+def onednn_linear(table: Table, bound: BoundSymbol) -> None:
+    """``a @ weight.T + bias``."""
+    a, weight, bias = bound.args
+    by_onednn(table, bound, a, weight, bias, turns=False)
+
+
+@lowering("thunder_executors_onednn.products.matmul")
+def onednn_matmul(table: Table, bound: BoundSymbol) -> None:
+    """``a @ b`` of a matrix."""
+    a, b = _operands(bound)
+    by_onednn(table, bound, a, b, None, turns=True)
+
+
+@lowering("thunder_executors_onednn.products.addmm")
+def onednn_addmm(table: Table, bound: BoundSymbol) -> None:
+    """``bias + a @ b`` of a matrix."""
+    bias, a, b = bound.args
+    by_onednn(table, bound, a, b, bias, turns=True)
+
+
 @lowering("thunder_executors_torch.linalg.outer")
 def outer(table: Table, bound: BoundSymbol) -> None:
     """Columns times rows, put into rows where the operands have it lie otherwise."""

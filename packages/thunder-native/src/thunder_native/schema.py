@@ -174,6 +174,8 @@ def _encode(table: Table, argument: Argument, value: Any) -> tuple[int, Word]:
     if inner == "List[Tensor]" and isinstance(value, (tuple, list)):
         if all([isinstance(v, TensorProxy) for v in value]):
             return TENSORS, listed([v.name for v in value])
+    if inner.startswith("List[") and value == ():
+        return (OPTIONAL_LIST if optional else LIST), listed([])
     if inner in ("List[int]", "List[bool]"):
         wanted = int if inner == "List[int]" else bool
         items = [value] if value.__class__ is int else value
