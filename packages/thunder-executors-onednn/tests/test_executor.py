@@ -211,4 +211,3 @@ def test_the_operator_is_what_it_was():
         "mkldnn::_linear_pointwise(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) "
         "-> Tensor Y"
     )
-
