@@ -4,9 +4,10 @@ python -m thunder_benchmarks.models                                  all models 
 python -m thunder_benchmarks.models nanogpt:layers=6 hf:kind=bert    targets of thunder_benchmarks.targets, with sizes
 python -m thunder_benchmarks.models --rows rows.jsonl --out docs/model-steps.md
 
-Products of matrices, convolutions and attention are computed by the same libraries whoever compiles a model, so no
-compiler takes less than what these take. They are timed by PyTorch's profiler. Each model runs in a process of its own,
-with one thread; calls take turns, in CPU time. Memory that is freed stays with the process.
+Products of matrices, convolutions and attention are computed by libraries whoever compiles a model. What they take of
+eager's step is timed by PyTorch's profiler; Thunder asks another library where that is faster, see
+thunder-executors-onednn. Each model runs in a process of its own, with one thread; calls take turns, in CPU time. Freed
+memory stays with the process.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from thunder_benchmarks.targets import TARGETS
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_benchmarks.targets.measuring import MODES, call, compiler
 from thunder_benchmarks.timing import in_turns
+from thunder_executors_onednn import is_faster_here
 
 WIDE = "batch=4,length=128,width=256"
 DEFAULT = (
@@ -125,8 +127,8 @@ def page(found: Sequence[Step]) -> str:
         "",
         "Targets of `thunder_benchmarks.targets` by eager PyTorch, `torch.compile` and `thunder.jit`, with one thread;",
         "medians of blocks in turns, in milliseconds of CPU time. *Libraries* is what products of matrices,",
-        "convolutions and attention take of eager's step: the same kernels run in all three, so that no compiler takes",
-        "less.",
+        "convolutions and attention take of eager's step. `torch.compile` runs the same; `thunder.jit` multiplies",
+        f"by oneDNN where that is faster, as it {'was' if is_faster_here() else 'was not'} on this machine.",
         "",
         f"PyTorch {torch.__version__}, load average {os.getloadavg()[0]:.1f} when this page was written. As geometric",
         f"means, `thunder` takes {mean(lambda s: s.thunder / s.eager)} of eager's time and "

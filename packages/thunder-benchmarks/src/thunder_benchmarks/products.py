@@ -20,6 +20,7 @@ from torch import Tensor
 from thunder_benchmarks.tables import markdown, marks_of, show, write_between
 from thunder_benchmarks.timing import in_turns
 from thunder_executors_onednn import is_faster_here, products
+from thunder_executors_onednn.taking import LARGE
 
 SIZES = (16, 32, 64, 256, 1024)
 
@@ -27,7 +28,7 @@ SIZES = (16, 32, 64, 256, 1024)
 def shapes() -> list[tuple[int, int, int]]:
     """Return rows, inner size and columns of what is multiplied: squares, few of each, and around where it pays."""
     few = [(4, 1024, 1024), (16, 1024, 1024), (1024, 16, 1024), (1024, 1024, 16)]
-    near = [(64, 64, 512), (32, 256, 256), (128, 128, 128), (512, 64, 64)]
+    near = [(64, 64, 1024), (64, 256, 256), (128, 128, 256), (1024, 64, 64)]
     return [*[(n, n, n) for n in SIZES], *near, *few, (512, 256, 1024), (512, 1024, 256)]
 
 
@@ -72,7 +73,7 @@ def main() -> None:
         found = times(*shape)
         cells = [[f"{a:.0f}", f"{b / a:.2f}"] for a, b in zip(found[::2], found[1::2], strict=True)]
         count = shape[0] * shape[1] * shape[2]
-        taken = count >= products.LEAST_PRODUCTS and min(shape) >= products.LEAST_DIMENSION
+        taken = bool(LARGE.takes(*shape))
         costs.append([", ".join(map(str, shape)), f"{count / 1e6:.2g}", *sum(cells, []), "yes" if taken else "no"])
     bits = [["products in a sum", "PyTorch is off by", "oneDNN is off by"]]
     for inner in (64, 256, 1024, 4096, 16384):
