@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions of single points by oneDNN, on CPUs for which PyTorch's own library has no code for their widest vectors."""
+"""Products of matrices by oneDNN, where the library that PyTorch asks has no code for the widest vectors of a CPU."""
 
 from thunder_executors_onednn._version import __version__
 from thunder_executors_onednn.availability import is_faster_here, missing

@@ -1,8 +1,8 @@
 """Convolutions of single points, which are products of matrices.
 
-PyTorch asks oneDNN for convolutions, but not for those whose kernel is a single point where it runs on one thread and
-the batch is small: these it computes by MKL. It asks oneDNN for all that are dilated. A single point is the same whether
-dilated or not, so these are called as dilated ones.
+PyTorch asks oneDNN for convolutions, but not for those whose kernel is a single point where there is one thread and
+the batch is small: these it computes by MKL. It asks oneDNN for all that are dilated. A single point is the same
+whether dilated or not, so these are called as dilated ones.
 """
 
 from __future__ import annotations
