@@ -29,7 +29,7 @@ class Sizes:
 
 
 ALL = Sizes()
-LARGE = Sizes(2**22, 32)
+LARGE = Sizes(2**22, 16)
 """Where oneDNN was measured to be faster; see the table of the README."""
 
 
