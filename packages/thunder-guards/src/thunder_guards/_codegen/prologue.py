@@ -18,6 +18,7 @@ from thunder_guards._guards import (
     FEW,
     GATHERED,
     GONE,
+    DistinctTensorsGuard,
     EmptyGuard,
     Guard,
     HeldPartGuard,
@@ -111,10 +112,32 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         containers, keys = _rows(slots, context)
         lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
     if program.inputs and guarded:
-        named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
-        state = program.environment.environment
+        named, state = _named(program.inputs), program.environment.environment
         lines += tensor_checks(named, len(single), passed(program.inputs), state, context)
+        for guard, found in _of_inputs(program):
+            names = list(found)
+            if together and names[-len(together) :] == [name for _, name in named[len(single) :]]:
+                names[-len(together) :] = ["*held"]
+            lines += ["if holds:", f"    holds = {guard.condition_of(names, context)}"]
     return lines
+
+
+def _named(inputs: Sequence[Input]) -> list[tuple[Input, str]]:
+    """Return the inputs in the order in which they are passed, each with an expression for it once it is unpacked."""
+    single, together = unpacked(inputs)
+    return [*[(i, i.proxy.name) for i in single], *[(i, f"held[{k}]") for k, i in enumerate(together)]]
+
+
+def _of_inputs(program: Program) -> list[tuple[DistinctTensorsGuard, list[str]]]:
+    """Return the guards of several tensors that are inputs, each with expressions for them in the inputs' order."""
+    guards = [g for g in program.guards if isinstance(g, DistinctTensorsGuard)]
+    if not guards:
+        return []
+    names = {i.source.question: name for i, name in _named(program.inputs)}
+    names.pop(None, None)
+    order = {name: k for k, name in enumerate(names.values())}
+    found = [(g, [names.get(s.question, "") for s in (g.source, *g.others)]) for g in guards]
+    return [(g, sorted(those, key=order.__getitem__)) for g, those in found if all(those)]
 
 
 def _numbers(program: Program, guarded: bool, context: Context) -> list[str]:
@@ -156,7 +179,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     absent = {id(g): those for g in (*guards[MembershipGuard], *guards[LacksGuard]) if (those := g.absent_slots)}
     empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
     held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
-    together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held)}
+    together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held), *[id(g) for g, _ in _of_inputs(program)]}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     conditions = [*program.environment.conditions(context, attends), *program.arguments.conditions(context)]
     if slots:

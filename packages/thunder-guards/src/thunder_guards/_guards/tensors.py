@@ -197,9 +197,12 @@ class DistinctTensorsGuard(Guard):
         self.storages = storages
 
     def condition(self, context: Context) -> str:
-        tensors = ", ".join([s.expression(context) for s in (self.source, *self.others)])
+        return self.condition_of([s.expression(context) for s in (self.source, *self.others)], context)
+
+    def condition_of(self, tensors: Iterable[str], context: Context) -> str:
+        """Return the condition for tensors that are found under these expressions."""
         check = apart_in_memory if self.storages else distinct
-        return f"{context.object(check, check.__name__)}({tensors})"
+        return f"{context.object(check, check.__name__)}({', '.join(tensors)})"
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         try:
