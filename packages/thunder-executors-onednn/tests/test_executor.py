@@ -199,6 +199,18 @@ def test_where_there_is_no_such_file_the_platform_says_who_made_it(monkeypatch):
         availability._vendor.cache_clear()
 
 
+@pytest.mark.parametrize("name", ["linear", "matmul", "addmm"])
+def test_where_onednn_is_switched_off_pytorch_multiplies(name):
+    function, _ = FUNCTIONS[name]
+    x, w, b = torch.randn(40, 300), torch.randn(300, 50), torch.randn(50)
+    compiled = jit(function, executors=["onednn"])
+    compiled(x, w, b)
+    with torch.backends.mkldnn.flags(enabled=False, allow_tf32=None):
+        expected = function(x, w, b)
+        assert torch.equal(compiled(x, w, b), expected)
+        assert torch.equal(jit(function, executors=["onednn"])(x, w, b), expected)
+
+
 def test_without_onednn_it_says_so(monkeypatch):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert "built without oneDNN" in repr(executor)

@@ -24,10 +24,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         weight: shape ``(rows, columns)``, float32.
         bias: shape ``(rows,)``, float32.
     """
-    if bias is not None:
-        bias = bias.contiguous()  # the operator reads it as if it were
-    result: Tensor = torch.ops.mkldnn._linear_pointwise.default(input, weight, bias, "none", [], None)
-    return result
+    if not torch.backends.mkldnn.enabled:
+        return torch.nn.functional.linear(input, weight, bias)
+    return _multiplied(input, weight, bias)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -37,7 +36,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         input: shape ``(..., inner)``, float32.
         other: shape ``(inner, columns)``, float32.
     """
-    return linear(input, other.t())
+    if not torch.backends.mkldnn.enabled:
+        return torch.matmul(input, other)
+    return _multiplied(input, other.t(), None)
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
@@ -48,7 +49,16 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
         mat1: shape ``(rows, inner)``, float32.
         mat2: shape ``(inner, columns)``, float32.
     """
-    return linear(mat1, mat2.t(), input)
+    if not torch.backends.mkldnn.enabled:
+        return torch.addmm(input, mat1, mat2)
+    return _multiplied(mat1, mat2.t(), input)
+
+
+def _multiplied(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is not None:
+        bias = bias.contiguous()  # the operator reads it as if it were
+    result: Tensor = torch.ops.mkldnn._linear_pointwise.default(input, weight, bias, "none", [], None)
+    return result
 
 
 def _of_linear(input: Any, weight: Any, bias: Any = None) -> Arguments:

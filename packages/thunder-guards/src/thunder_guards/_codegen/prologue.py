@@ -114,8 +114,7 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
     if program.inputs and guarded:
         named, state = _named(program.inputs), program.environment.environment
         lines += tensor_checks(named, len(single), passed(program.inputs), state, context)
-        for guard, found in _of_inputs(program):
-            names = list(found)
+        for guard, names in _of_inputs(program):
             if together and names[-len(together) :] == [name for _, name in named[len(single) :]]:
                 names[-len(together) :] = ["*held"]
             lines += ["if holds:", f"    holds = {guard.condition_of(names, context)}"]
