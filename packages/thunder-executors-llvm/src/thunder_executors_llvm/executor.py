@@ -19,7 +19,7 @@ from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.several import Several
-from thunder_executors_llvm.side_by_side import AFTER, FEWEST, side_by_side
+from thunder_executors_llvm.side_by_side import AFTER, FEWEST_CALLS, side_by_side
 from thunder_executors_llvm.target import here
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
@@ -84,7 +84,7 @@ class LlvmExecutor(FusionExecutor):
         self._costs: Memo[tuple[float, int]] = Memo(REMEMBERED)
         self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
-        self.finishing.append(Finish(lambda trace: side_by_side(trace, self), AFTER, FEWEST))
+        self.finishing.append(Finish(lambda trace: side_by_side(trace, self), AFTER, FEWEST_CALLS))
         open_dropouts(self, selection.why_no_parts)
 
     def gains(self, trace: Trace) -> bool:

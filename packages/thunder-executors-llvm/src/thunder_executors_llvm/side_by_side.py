@@ -17,6 +17,9 @@ from thunder_ir.passes import has_effect, trace_pass
 FEWEST = 4
 """Regions that are worth one call of their own."""
 
+FEWEST_CALLS = 2 * FEWEST
+"""Calls of a program below which nothing is looked for: those of so many regions, and those that forget values."""
+
 LARGEST = 2**20
 """Elements of a tensor beyond which it does not matter what calling a kernel costs."""
 

@@ -70,7 +70,7 @@ class _Unfinished:
         if self.one_at_a_time.acquire(blocking=False):
             try:
                 if self.finished is None and self.finish(calls):
-                    self.finished = self.stages[-1].python_callable()
+                    self.finished = self.text or self.stages[-1].python_callable()
             finally:
                 self.one_at_a_time.release()
         if self.finished is not None:
