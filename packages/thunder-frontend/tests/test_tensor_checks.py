@@ -43,3 +43,20 @@ def test_tensors_of_other_kinds_are_noticed_on_each_call(change, layers, calls):
         for gradient, parameter in zip(found, model.parameters(), strict=True):
             torch.testing.assert_close(gradient, parameter.grad)
     assert cache_misses(compiled) == 2
+
+
+def test_modules_of_equal_parameters_are_known_by_a_snapshot_each(monkeypatch):
+    asked_for = []
+    monkeypatch.setattr(
+        "thunder_guards._codegen.tensor_checks._SNAPSHOTS",
+        [lambda tensors, others: asked_for.append(tensors[others:]) or (lambda _: False)],
+    )
+    modules = [nn.Sequential(*[nn.Linear(2, 2) for _ in range(12)]) for _ in range(2)]
+    compiled = [jit(module, cache="constant values") for module in modules]
+    for size in (2, 3):  # two programs of each
+        for _ in range(8):
+            for run in compiled:
+                run(torch.ones(size, 2))
+    assert len(asked_for) == 2
+    for found, module in zip(asked_for, modules, strict=True):
+        assert {*map(id, found)} == {*map(id, module.parameters())}

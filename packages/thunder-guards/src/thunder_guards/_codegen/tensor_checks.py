@@ -36,7 +36,11 @@ FEW_TENSORS = 5
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 OFTEN = 3
-"""Calls with a check after which a snapshot is made; by then a program that is called often has native code."""
+"""Calls with a check after which a snapshot is made; by then a program that is called often has native code.
+
+Where many programs share a check and each was called seldom, nobody may make one yet: it is asked for again after twice
+as many calls.
+"""
 
 Snapshot: TypeAlias = "Callable[[tuple[Any, ...], int], Callable[[tuple[Any, ...]], bool] | None]"
 
@@ -73,7 +77,7 @@ class ManyTensors:
         others: how many tensors are handed over before them, which are only to be apart from them and each other.
     """
 
-    __slots__ = ("__weakref__", "apart", "calls", "check", "functions", "metadata", "one_by_one", "others")
+    __slots__ = ("__weakref__", "apart", "calls", "check", "due", "functions", "metadata", "one_by_one", "others")
 
     def __init__(
         self, examples: Sequence[Any], metadata: Sequence[TensorMetadata], apart: bool, others: int = 0
@@ -82,7 +86,7 @@ class ManyTensors:
         self.apart = apart
         self.others = others
         self.one_by_one = checker(examples, metadata) if apart else python_checker(metadata)
-        self.calls = 0
+        self.calls, self.due = 0, OFTEN
         self.check: Callable[[tuple[Any, ...]], bool] = self._first
         """Takes the tensors; may raise ``RuntimeError`` if one is nested, and then :meth:`failed` is to be called."""
         self.functions: Any = None
@@ -107,7 +111,7 @@ class ManyTensors:
         if RootGuardManager is not None and hasattr(sys.modules.get(COMPILERS), "GuardManagerType"):
             self.functions = torch._C._get_torch_function_state()  # type: ignore[attr-defined]
             manager = _manager(tensors, [*[None] * self.others, *self.metadata], self.apart)
-            self.calls, self.check = 0, functools.partial(self._often, manager.check)
+            self.calls, self.due, self.check = 0, OFTEN, functools.partial(self._often, manager.check)
         else:
             self._often(_always, tensors)
         return True
@@ -117,11 +121,16 @@ class ManyTensors:
         if not check(tensors):
             return False
         self.calls += 1
-        if self.calls == OFTEN:
-            check = self._second if check is _always else check
+        if self.calls == self.due:
+            again = self._second if check is _always else check
             makers = _SNAPSHOTS if self.apart else []
             same = next((made for maker in makers if (made := maker(tensors, self.others)) is not None), None)
-            self.check = check if same is None else lambda tensors: same(tensors) or check(tensors)
+            if same is not None:
+                self.check = lambda tensors: same(tensors) or again(tensors)
+            elif makers:
+                self.due *= 2
+            else:
+                self.check = again
         return True
 
     def _one_by_one(self, tensors: tuple[Any, ...]) -> bool:
@@ -130,13 +139,16 @@ class ManyTensors:
 
 
 _SHARED: WeakValueDictionary[Any, ManyTensors] = WeakValueDictionary()
-"""By what they check, for as long as a program uses them: compiled functions of one module share them, too."""
+"""By what they check, for as long as a program uses them: compiled functions of one module share them, too.
+
+Modules of equal parameters do not: what tells that tensors are as they were knows those of one module.
+"""
 
 
 def _shared(held: Sequence[Input], others: int, state: Environment) -> ManyTensors:
     """Return the check that the parameters of a module are of their kinds and apart, also from so many arguments."""
-    metadata = tuple([i.metadata for i in held])
-    key = metadata, others, state  # as that decides what PyTorch takes for the keys of a tensor
+    metadata, these = tuple([i.metadata for i in held]), tuple([id(i.example) for i in held])
+    key = metadata, these, others, state  # as that decides what PyTorch takes for the keys of a tensor
     found = _SHARED.get(key)
     if found is None:
         found = _SHARED[key] = ManyTensors([i.example for i in held], metadata, True, others)
