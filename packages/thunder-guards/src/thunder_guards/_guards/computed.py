@@ -64,9 +64,15 @@ def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.equal(a, b) or bool(torch.all((a == b) | ((a != a) & (b != b))))
 
 
+FEW = 32
+"""Elements of which a tuple is made sooner than bytes."""
+
+
 def contents(tensor: torch.Tensor) -> tuple[Any, ...]:
     """Return what a dict finds a tensor by that is the same for a program."""
     inexact = tensor.is_floating_point() or tensor.is_complex()
+    if not inexact and tensor.numel() <= FEW:
+        return tuple(tensor.shape), tensor.dtype, tuple(tensor.flatten().tolist())
     values = (tensor.detach() + 0 if inexact else tensor.detach()).cpu().contiguous()  # zeros of one sign
     return tuple(tensor.shape), tensor.dtype, values.reshape(-1).view(torch.uint8).numpy().tobytes()
 
