@@ -44,7 +44,11 @@ class Step:
     def run(self, values: dict[str, torch.Tensor]) -> None:
         """Make the call on the tensors that are filed under the names of the proxies, and file what it returns."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            result = self.function(*on_tensors(self.args, values), **on_tensors(self.kwargs, values))
+            self.compute(values)
+
+    def compute(self, values: dict[str, torch.Tensor]) -> None:
+        """Do that where autograd is off already, and functions of PyTorch reach tensors as they are."""
+        result = self.function(*on_tensors(self.args, values), **on_tensors(self.kwargs, values))
         pair_outputs(self.outputs, result, values)
 
 
@@ -54,7 +58,7 @@ def on_tensors(tree: object, values: Mapping[str, torch.Tensor]) -> Any:
     Raises:
         KeyError: there is none for a proxy.
     """
-    return map_values(lambda v: values[v.name] if isinstance(v, TensorProxy) else v, tree)
+    return map_values(lambda v: values[v.name] if isinstance(v, TensorProxy) else v, tree) if tree else tree
 
 
 def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -145,8 +149,9 @@ class ComputedValuesGuard(Guard):
             return "has no tensors"
         values = {name: tensor for (name, _), tensor in zip(self.inputs, tensors, strict=True)}
         try:
-            for step in self.steps:
-                step.run(values)
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                for step in self.steps:
+                    step.compute(values)
         except Exception as error:  # inputs of another kind, for which PyTorch raises what it likes
             return f"cannot be computed ({type(error).__name__})"
         return values
