@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from regions import Recorder, same
+from regions import Recorder, function_at, same
 
 from thunder_native.registry import ROWS
 from thunder_native.rows import UNARY
@@ -173,3 +173,14 @@ def test_a_view_that_nobody_sees_has_the_same_elements(path, args):
     assert runner.program.enter(args[0]).__class__ is list
     wrong = torch.randn(1)
     assert runner.enter(wrong) in (0, 1) or path.endswith(("reshape", "view"))
+
+
+def test_products_by_onednn_of_matrices_that_lie_elsewhere_are_python_s():
+    """Python copies them; oneDNN would walk over them element by element."""
+    w = torch.randn(6, 5)
+    recorder = Recorder(A, w)
+    result = recorder.call("thunder_executors_onednn.products.matmul", A, w)
+    runner = recorder.runner(result)
+    for matrix in (torch.randn(6, 9)[:, 2:7], torch.randn(6, 1).expand(6, 5), w, w.t().contiguous().t()):
+        assert torch.equal(runner(A, matrix)[0], function_at("thunder_executors_onednn.products.matmul")(A, matrix))
+    assert runner.failures == 2

@@ -57,6 +57,9 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
 def _multiplied(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is not None:
         bias = bias.contiguous()  # the operator reads it as if it were
+    rows, columns = weight.shape
+    if weight.stride() not in ((columns, 1), (1, rows)):
+        weight = weight.contiguous()  # for others oneDNN has but a loop over all elements
     result: Tensor = torch.ops.mkldnn._linear_pointwise.default(input, weight, bias, "none", [], None)
     return result
 

@@ -4,7 +4,7 @@ Each asks the tensor at hand for its sizes and strides, and reports an error whe
 expected.
 """
 
-from thunder_native.machine_text import attempt, function, loop, step
+from thunder_native.machine_text import attempt, function, loop, reads, step
 
 _DECLARATIONS = """
 declare i32 @aoti_torch_is_contiguous(ptr, ptr)
@@ -127,4 +127,31 @@ dispatch:
 """,
 )
 
-VIEWS = _DECLARATIONS + _LIES + _PART + _PERMUTED + _SHAPED
+# whether a matrix lies in memory row by row, or column by column, and is so given to a library; fails if not
+_DENSE = step(
+    "dense",
+    "tensor a",
+    f"""
+  %shape_at = alloca ptr
+  %strides_at = alloca ptr
+{attempt("look", "lies(ptr %a, i64 2, ptr %shape_at, ptr %strides_at)")}
+  %shape = load ptr, ptr %shape_at
+  %strides = load ptr, ptr %strides_at
+{reads("word rows, word columns", "%shape")}
+{reads("word row_stride, word column_stride", "%strides")}
+  %by_one = icmp eq i64 %column_stride, 1
+  %by_row = icmp eq i64 %row_stride, %columns
+  %in_rows = and i1 %by_one, %by_row
+  %one_by = icmp eq i64 %row_stride, 1
+  %by_column = icmp eq i64 %column_stride, %rows
+  %in_columns = and i1 %one_by, %by_column
+  %dense = or i1 %in_rows, %in_columns
+  br i1 %dense, label %yes, label %fail
+yes:
+  ret i32 0
+fail:
+  ret i32 1
+""",
+)
+
+VIEWS = _DECLARATIONS + _LIES + _PART + _PERMUTED + _SHAPED + _DENSE
