@@ -104,6 +104,8 @@ class TorchExecutor(OperatorExecutor):
 
     def makes_new(self, bound: BoundSymbol) -> bool:
         function = bound.symbol.implementation
+        if OpTags.NEW_MEMORY in bound.symbol.tags:
+            return True
         return function is not None and bool(path_of(function)) and view_argument(function) is None
 
     def implementations(self, symbol: Symbol) -> list[Implementation]:

@@ -11,7 +11,7 @@ import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import long
 from thunder_executors_torch.executor import executor
-from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
 
 
 def narrow(indices: TensorProxy) -> bool:
@@ -82,7 +82,7 @@ def _rows_added(dy: TensorProxy, indices: TensorProxy, rows: Any, padding_index:
     return dy.like(shape=(rows, dy.shape[-1]))
 
 
-_rows_added_operator = executor.function(rows_added, _rows_added)
+_rows_added_operator = executor.function(rows_added, _rows_added, OpTags.NEW_MEMORY)
 
 
 @executor.transforms(prims.embedding_backward, when=lambda bound: is_large(bound.args[0], bound.args[2], bound.args[4]))

@@ -41,6 +41,7 @@ class OpTags(Enum):
     DONT_RECOMPUTE = auto()
     PROLOGUE = auto()  # unpacks or guards
     COLLECTIVE = auto()
+    NEW_MEMORY = auto()  # what it returns shares memory with nothing
     FREES = auto()  # its arguments cannot be read any more after it
 
     __hash__ = object.__hash__  # members are one object each, and passes ask for tags all the time

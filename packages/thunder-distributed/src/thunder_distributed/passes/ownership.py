@@ -15,8 +15,8 @@ MAY_BE_ITS_ARGUMENT = (OpTags.VIEW, OpTags.CAST, OpTags.SHAPE_OP)
 def owned(trace: Trace, values: Iterable[Proxy]) -> set[str]:
     """Return the names of those values whose memory nothing else reads, or keeps.
 
-    They are views, or nothing else, of what a product returns, or a kernel of PyTorch whose schema has no alias; each
-    step of the way has one reader.
+    They are views, or nothing else, of what a product returns, a call that says so, or a kernel of PyTorch whose schema
+    has no alias; each step of the way has one reader.
     """
     readers = readers_of(trace.bound_symbols)
     producer = {p.name: bound for bound in trace.bound_symbols for p in bound.outputs}
@@ -42,7 +42,7 @@ def _makes_memory(bound: BoundSymbol) -> bool:
         composite = torch._C.DispatchKey.CompositeImplicitAutograd  # may return its argument, whatever the schema says
         aliases = [r.alias_info for r in kernel._schema.returns]
         return not any(aliases) and not kernel.has_kernel_for_dispatch_key(composite)
-    return bound.has_tag(OpTags.MATMUL)
+    return bound.has_tag(OpTags.MATMUL) or bound.has_tag(OpTags.NEW_MEMORY)
 
 
 __all__ = ["owned"]
