@@ -34,6 +34,9 @@ def test_each_target_trains_compiled_as_eager_does(name):
             small(name)
         return
     job = small(name)
+    if name == "resnet50":  # its norms of two elements make a third of the loss of float32's rounding, eager's too
+        job.target.double()
+        job.kwargs["pixel_values"] = job.kwargs["pixel_values"].double()
     leaves = [a for a in job.args if isinstance(a, torch.Tensor) and a.requires_grad]
     leaves += [p for p in getattr(job.target, "parameters", list)() if p.requires_grad]
     losses, gradients = [], []
