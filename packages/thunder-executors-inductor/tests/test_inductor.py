@@ -118,6 +118,19 @@ def test_other_strides_are_compiled_for_and_not_taken_for_the_first():
         assert found.stride() == expected.stride()
 
 
+def test_what_inductor_decomposes_into_other_layouts_lies_as_in_eager():
+    def program(call, x):
+        return call(torch.cat, ([x + 1],)), call(torch.stack, ([x * 2], -1)), call(torch.cat, ([x, x * 3],))
+
+    trace = traced(lambda x: program(lambda f, args: ltorch.call(f, args, {}), x), Tensor((2, 3, 5)))
+    run = to_callable(trace, PRIORITY)
+    x = torch.randn(2, 5, 3).transpose(1, 2)
+    for value in (x, x.contiguous(), x.permute(2, 1, 0).contiguous().permute(2, 1, 0)):
+        found, expected = run(value), program(lambda f, args: f(*args), value)
+        assert_close(found, expected)
+        assert [t.stride() for t in found] == [t.stride() for t in expected]
+
+
 def test_one_kernel_serves_open_sizes():
     rows = IntegerProxy(6)
     trace = transform_for_execution(traced(lambda x: (x.exp() + 1).sum(0) * x.shape[0], Tensor((rows, 4))), PRIORITY)

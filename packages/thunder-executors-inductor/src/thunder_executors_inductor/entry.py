@@ -13,11 +13,13 @@ from torch._inductor.async_compile import get_compile_threads
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
 
+from thunder_executors_inductor.layouts import lay_out
 from thunder_executors_inductor.turns import in_parallel
 from thunder_executors_inductor.vectors import settings_for
 from thunder_fx import to_fx
 from thunder_fx.fakes import new_fake_mode
 from thunder_fx.guards import fits_of
+from thunder_fx.to_fx import fake_results
 from thunder_ir import Trace
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
@@ -63,6 +65,8 @@ def _compile(trace: Trace) -> Made:
     mode = new_fake_mode()
     module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
     inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    with mode:
+        lay_out(module, fake_results(trace))
     output = module.graph.output_node()
     output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))  # type: ignore[arg-type]
     with tracing(TracingContext(mode)), mode:

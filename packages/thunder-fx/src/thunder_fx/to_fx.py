@@ -24,6 +24,7 @@ from thunder_fx.fakes import fake_inputs, new_fake_mode
 from thunder_ir import BoundSymbol, OpTags, Trace, substitute
 from thunder_ir.passes import pair_outputs
 from thunder_torch import sized
+from thunder_torch.fake_modes import QuickMode
 
 Decompositions = Mapping[Any, Callable[..., Any]]
 
@@ -86,6 +87,32 @@ def to_fx(
     module.graph.eliminate_dead_code()
     module.recompile()
     return module
+
+
+def fake_results(trace: Trace, executors: Sequence[Executor | str] = ("torch",)) -> Any:
+    """Return fake tensors that lie in memory as the results of a trace do, where no operation is decomposed.
+
+    Args:
+        trace: a program, as for :func:`to_fx`.
+        executors: who says which functions of PyTorch run the program's operations.
+
+    Raises:
+        FXError: as for :func:`to_fx`.
+
+    Example:
+        >>> import torch
+        >>> from thunder_fx.to_fx import fake_results
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_torch import torch_language
+        >>> trace = trace_of(lambda x: x.transpose(0, 1) * 2, Tensor((3, 5)), language=torch_language)
+        >>> fake_results(trace).stride()
+        (1, 5)
+    """
+    run = _running(claim(trace, resolve_executors(list(executors))))
+    mode = QuickMode(new_fake_mode().shape_env)
+    inputs = fake_inputs(trace.inputs, mode)
+    with torch.no_grad(), mode:
+        return run(*inputs)
 
 
 def _traced(run: Callable[..., Any], inputs: Sequence[Any], table: Decompositions, mode: FakeTensorMode) -> GraphModule:
@@ -153,4 +180,4 @@ def stack_trace(location: Any) -> list[str]:
     return [f'  File "{location.filename}", line {location.line}, in {name}\n', f"    {text}\n"]
 
 
-__all__ = ["Decompositions", "stack_trace", "to_fx"]
+__all__ = ["Decompositions", "fake_results", "stack_trace", "to_fx"]

@@ -13,7 +13,13 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+aten = torch.ops.aten
+IN_FORMAT = frozenset({aten.native_batch_norm.default, aten.channel_shuffle.default})
+"""Operators whose kernels for the CPU lay the first result out in the memory format that the input suggests, where
+PyTorch's fake tensors keep the input's strides, or none."""
 
 ASKED_FOR = "torch._dynamo.config"
 
@@ -89,6 +95,19 @@ class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         else:
             _initialise()(self, shape_env=shape_env, allow_non_fake_inputs=True)
 
+    def dispatch(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        """Return what PyTorch's mode does, laid out as by the kernel."""
+        found = super().dispatch(func, types, args, kwargs)
+        return self._laid_out(found, args[0]) if func in IN_FORMAT else found
+
+    def _laid_out(self, found: Any, given: torch.Tensor) -> Any:
+        first = found[0] if isinstance(found, tuple) else found
+        if given.device.type != "cpu":
+            return found
+        with self:
+            first = torch.empty_like(first, memory_format=suggest_memory_format(given))
+        return (first, *found[1:]) if isinstance(found, tuple) else first
+
 
 def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
     """Return what a function returns without its data: with the sizes, and strides, that PyTorch would give it.
@@ -103,7 +122,7 @@ def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[to
         >>> [t.stride() for t in fake_outputs(lambda x: (x.t() + 1, x), [torch.ones(2, 3)])]
         [(1, 3), (3, 1)]
     """
-    mode = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None) or FakeTensorMode()
+    mode = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None) or QuickMode()
     with mode:
         fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
         return list(function(*fakes))
