@@ -7,6 +7,7 @@ from torch._subclasses import FakeTensorMode
 from torch.testing import assert_close
 
 from thunder_executors_torch import attention
+from thunder_ir import OpTags
 
 from .cuda_attention import CUDNN, EFFICIENT, FLASH, Kernels
 from .test_gradients import executed, split
@@ -97,3 +98,14 @@ def test_pytorch_knows_the_calls_and_tells_the_same_of_their_results(kernel, nam
         if isinstance(value, torch.Tensor):
             assert described(value) == (tuple(proxy.shape), attention.to_torch_dtype(proxy.dtype))
     assert [described(g) for g in found if g is not None] == [described(t) for t in tensors[:3]]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_calls_that_hand_on_the_state_of_random_numbers_say_so(kernel, dropout, monkeypatch):
+    monkeypatch.setattr(attention, "_kernel", lambda *args: attention._ON_CUDA[KERNELS[kernel]])
+    tensors, _ = arguments("plain", torch.bfloat16)
+    made = split(F.scaled_dot_product_attention, tensors, {"dropout_p": dropout})
+    for trace in (made.forward, made.backward):
+        (call,) = [b for b in executed(trace).bound_symbols if f"{kernel}_attention" in b.symbol.path]
+        assert call.has_tag(OpTags.HOST_STATE) == (dropout > 0)

@@ -8,8 +8,9 @@ import torch
 from torch.testing import assert_close
 
 from thunder_frontend import jit, last_backward_traces, last_traces
+from thunder_ir import OpTags
 from thunder_transforms import CUDAGraphTransform, compile
-from thunder_transforms.cudagraphs import CaptureError, GraphRun
+from thunder_transforms.cudagraphs import CaptureError, GraphRun, why_not_captured
 
 from .graph_recorder import StandInRecorder
 
@@ -213,6 +214,14 @@ def test_what_cannot_be_recorded_is_left_out_and_named(name):
         assert_close(mine, x)
     if name != "writes":  # computed right into its input
         assert any(words in left.reason for left in transform.left_out), transform.left_out
+
+
+def test_what_hands_on_the_state_of_random_numbers_is_left_out():
+    run = jit(lambda x: x.exp().sin(), executors=["torch"])
+    run(torch.ones(3))
+    bound = next(b for b in last_traces(run)[-1].bound_symbols if b.symbol.name == "exp")
+    assert not why_not_captured(bound, "cpu")
+    assert "state of its random numbers" in why_not_captured(bound.replace(tags=frozenset({OpTags.HOST_STATE})), "cpu")
 
 
 def test_a_size_that_only_the_run_tells_is_left_out():

@@ -322,11 +322,13 @@ def scaled_dot_product_attention(
     assert rule is not None
     heads = query.shape[1]
     many_key, many_value = _for_all_heads(key, heads), _for_all_heads(value, heads)
-    with current_builder().tagged(*([DRAWS_APART] if dropout_p > 0 else [])):  # each kernel in its own order
+    state = [OpTags.HOST_STATE] if dropout_p > 0 else []
+    with current_builder().tagged(*([DRAWS_APART] if dropout_p > 0 else []), *state):  # each kernel in its own order
         out, pull = rule(query, many_key, many_value, attn_mask, dropout_p, is_causal, scale)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        dquery, dkey, dvalue = pull(dy)
+        with current_builder().tagged(*state):
+            dquery, dkey, dvalue = pull(dy)
         return dquery, _summed_heads(dkey, key), _summed_heads(dvalue, value)
 
     return out, pullback

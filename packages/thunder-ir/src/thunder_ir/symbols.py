@@ -42,6 +42,7 @@ class OpTags(Enum):
     PROLOGUE = auto()  # unpacks or guards
     COLLECTIVE = auto()
     NEW_MEMORY = auto()  # what it returns shares memory with nothing
+    HOST_STATE = auto()  # hands on the state of random numbers, which is on the CPU but in a recorded CUDA graph
     FREES = auto()  # its arguments cannot be read any more after it
 
     __hash__ = object.__hash__  # members are one object each, and passes ask for tags all the time

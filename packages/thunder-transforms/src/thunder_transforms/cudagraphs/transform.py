@@ -123,6 +123,8 @@ def why_not_captured(bound: BoundSymbol, device_type: str = "cuda") -> str:
         return "it is no call of an executor"
     if not WAITS.isdisjoint(symbol.tags | bound.tags):
         return "it waits for the device, or for other processes"
+    if bound.has_tag(OpTags.HOST_STATE):  # kernels read it where a run that is recorded leaves it, or where others do
+        return "it hands on the state of its random numbers, which a graph leaves elsewhere than a call without one"
     if has_effect(bound) or "out" in bound.kwargs:
         return "it writes to memory that is not its own"
     if not bound.outputs or not all([isinstance(p, TensorProxy) for p in bound.outputs]):
