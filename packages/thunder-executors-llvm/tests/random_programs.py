@@ -149,6 +149,8 @@ def looked_up(pick: random.Random, a: Any, values: list[Any]) -> Any:
         if all(whole) and one.shape[dim] and not a.dtype.is_bool and pick.random() < 0.5:
             return prims.scatter_add(a, one, prims.gather(a, one, dim), dim)
         return prims.gather(a, indices, dim)
+    if a.dtype.is_floating and a.ndim == indices.ndim + 1 and a.shape[:-1] == indices.shape and pick.random() < 0.5:
+        return prims.embedding_backward(a, indices, size, pick.choice([-1, 0]), False)
     if a.ndim == 2 and pick.random() < 0.5:
         return prims.embedding(prims.remainder(indices, a.shape[0]), a) if a.shape[0] else prims.clone(a)
     if a.ndim + indices.ndim > 4:

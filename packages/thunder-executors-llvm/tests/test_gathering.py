@@ -135,6 +135,72 @@ def test_sums_of_what_is_written_to_rows_of_zeros_are_those_of_eager(size, retur
         assert torch.equal(got.signbit(), wanted.signbit()) or wanted.isnan().any()
 
 
+@settings(deadline=None, max_examples=25)
+@given(data=st.data())
+def test_gradients_of_embeddings_have_the_bits_of_eager_in_any_layout_for_any_number_of_threads(data):
+    rows, width, count = data.draw(SIZES), data.draw(st.sampled_from([1, 2, 17, 64, 130, 700])), data.draw(SIZES)
+    padding = data.draw(st.sampled_from([-1, 0, rows - 1]))
+    dtype = data.draw(st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.float16]))
+    index_dtype = data.draw(st.sampled_from([torch.int64, torch.int32, torch.int16, torch.uint8]))
+    shape = data.draw(st.sampled_from([(count,), (count, 1), (2, count), (count, 3), ()]))
+    torch.manual_seed(data.draw(st.integers(0, 99)))
+    dy = laid(data.draw, torch.randn(*shape, width).to(dtype))
+    indices = laid(data.draw, torch.randint(0, rows, shape).to(index_dtype)) if shape else torch.randint(0, rows, ())
+    if data.draw(st.booleans()):
+        dy = torch.full_like(dy, -0.0) if data.draw(st.booleans()) else dy[..., :1].expand(dy.shape)
+
+    def program(dy, indices):
+        return (prims.embedding_backward(prims.mul(dy, 3.0), indices, rows, padding, False),)
+
+    expected = torch.ops.aten.embedding_dense_backward(dy * 3.0, indices.long(), rows, padding, False)
+    had = torch.get_num_threads()
+    for threads in (1, 2, 4):
+        torch.set_num_threads(threads)
+        try:
+            (got,) = run(program, dy, indices)
+        finally:
+            torch.set_num_threads(had)
+        assert torch.equal(bits(got), bits(expected))
+
+
+def bits(tensor):
+    """Return the bits of a tensor's elements, as integers of their size."""
+    return tensor.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
+
+
+def test_rows_that_many_threads_add_are_those_of_one():
+    dy, indices = torch.randn(3000, 1024), torch.randint(0, 50, (3000,))
+
+    def program(dy, indices):
+        return (prims.embedding_backward(dy, indices, 50, 7, False),)
+
+    expected = torch.zeros(50, 1024).index_add_(0, indices, dy).index_fill_(0, torch.tensor([7]), 0)
+    had = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        (got,) = run(program, dy, indices)
+    finally:
+        torch.set_num_threads(had)
+    assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("wrong", [50, -1, 2**40])
+def test_a_gradient_for_a_row_that_is_not_there_is_what_pytorch_makes_of_it(wrong):
+    dy, indices = torch.randn(300, 20), torch.randint(0, 50, (300,))
+    indices[200] = wrong
+
+    def program(dy, indices):
+        return (prims.embedding_backward(dy, indices, 50, -1, False),)
+
+    try:
+        expected = torch.ops.aten.embedding_dense_backward(dy, indices, 50, -1, False)
+    except (IndexError, RuntimeError) as error:
+        with pytest.raises(type(error)):
+            run(program, dy, indices)
+    else:
+        assert torch.equal(run(program, dy, indices)[0], expected)
+
+
 def test_nothing_to_look_up_is_what_eager_makes_of_it():
     x, i = torch.randn(5, 7), torch.zeros(0, dtype=torch.int64)
 

@@ -1,4 +1,4 @@
-"""Measure what is left to PyTorch, and to one thread, because a kernel or a thread of ours would gain nothing.
+"""Measure what is left to one thread, because several would gain nothing.
 
 python packages/thunder-executors-llvm/tools/left.py
 """
@@ -32,24 +32,6 @@ def milliseconds(*functions: Callable[[], Any]) -> list[float]:
     return [sorted(times)[ROUNDS // 2] for times in taken]
 
 
-def gradients() -> None:
-    """Compare the gradient of an embedding with its parts: what could be fused with it is the last one."""
-    for rows, tokens, width in ((32000, 4096, 512), (50257, 8192, 768)):
-        tokens_of = torch.randint(0, rows, (tokens,))
-        dy, table = torch.randn(tokens, width), torch.zeros(rows, width)
-        found = milliseconds(
-            lambda r=rows, t=tokens_of, dy=dy: torch.ops.aten.embedding_dense_backward(dy, t, r, -1, False),
-            lambda table=table: torch.zeros_like(table).fill_(0),
-            lambda table=table, t=tokens_of, dy=dy: table.index_add_(0, t, dy),
-            lambda dy=dy: dy * 2,
-        )
-        names = ("gradient", "zeros alone", "additions alone", "one pass over what is added")
-        print(
-            f"{rows} rows, {tokens} tokens of {width}:",
-            *[f"{n} {t:.2f} ms;" for n, t in zip(names, found, strict=True)],
-        )
-
-
 def threads() -> None:
     """Compare compiling by one thread with compiling by two, each with a machine of LLVM's of its own."""
     target, texts = here(), []
@@ -79,5 +61,4 @@ def _chain(a: Any, count: int) -> Any:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    gradients()
     threads()

@@ -237,6 +237,85 @@ def test_indices_are_looked_at_before_anything_is_read_where_they_lead():
         run(loops, x, np.array([0, 5]))
 
 
+def test_rows_are_added_to_zeros_one_after_the_other_by_a_nest_of_their_own():
+    def program(dy, i):
+        return prims.neg(prims.embedding_backward(prims.mul(dy, 2.0), i, 5, 3, False))
+
+    lowered = lower(trace_of(program, Tensor((2, 4, 3)), Tensor((2, 4), "int64")))
+    verify(lowered)
+    *_, zeros, adds, _ = lowered.nests
+    assert_text(
+        dataclasses.replace(lowered, nests=(zeros, adds), checks=()),
+        """
+        def program(a0: "float32[2, 4, 3]", a1: "int64[2, 4]", out0: "float32[5, 3]"):
+            m0 = temporary(float32, (5, 3))
+            for (i0, i1,) in space(i0=5, i1=3):
+                v0 = constant(0.0, float32)  # float32
+                store(m0, (i0, i1), v0)
+            for (i0, i1, i2,) in space(i0=2, i1=4, i2=3):
+                v0 = load(a1, (i0, i1))  # int64
+                v1 = load(a0, (i0, i1, i2))  # float32
+                v2 = constant(2.0, float32)  # float32
+                v3 = mul(v1, v2)  # float32
+                v4 = constant(3, int64)  # int64
+                v5 = ne(v0, v4)  # bool8
+                add_to(m0, (v0, i2), v3, float32, i0, i1, when=v5)
+        """,
+    )
+    dy, i = np.arange(24, dtype="float32").reshape(2, 4, 3), np.array([[4, 0, 3, 4], [0, 4, 1, 3]])
+    expected = np.zeros((5, 3), "float32")
+    np.add.at(expected, i, -2 * dy)
+    expected[3] = 0
+    np.testing.assert_array_equal(run(lowered, dy, i)[0], expected)
+    with pytest.raises(IndexError, match="leads out"):
+        run(lowered, dy, i + 1)
+
+
+def test_sums_of_rows_that_are_rounded_lose_what_each_addition_loses():
+    lowered = lower(
+        trace_of(
+            lambda dy, i: prims.embedding_backward(dy, i, 1, -1, False),
+            Tensor((300, 1), "bfloat16"),
+            Tensor((300,), "int64"),
+        )
+    )
+    assert run(lowered, np.ones((300, 1), "float32"), np.zeros(300, int))[0].item() == 256
+
+
+def test_rows_that_are_scaled_by_how_often_they_come_have_no_loop_nest():
+    with pytest.raises(CannotLower, match="divided by how often"):
+        lower(
+            trace_of(lambda dy, i: prims.embedding_backward(dy, i, 5, -1, True), Tensor((4, 3)), Tensor((4,), "int64"))
+        )
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (lambda fill, adds: (adds,), "nothing has written"),
+        (lambda fill, adds: (fill, with_last(adds, over=("i9",))), "no addition over axes"),
+        (lambda fill, adds: (fill, with_last(adds, dtype=dtypes.float64)), "in the dtype of its buffer"),
+        (
+            lambda fill, adds: (fill, dataclasses.replace(adds, statements=(*adds.statements, *adds.stores))),
+            "not alone",
+        ),
+    ],
+)
+def test_additions_that_are_none_are_found(changed, problem):
+    program = lower(
+        trace_of(lambda dy, i: prims.embedding_backward(dy, i, 5, -1, False), Tensor((4, 3)), Tensor((4,), "int64"))
+    )
+    with pytest.raises(VerificationError, match=problem):
+        verify(dataclasses.replace(program, nests=changed(*program.nests[1:]), checks=()))
+
+
+def with_last(nest, **fields):
+    """Return a nest with its last statement changed."""
+    return dataclasses.replace(
+        nest, statements=(*nest.statements[:-1], dataclasses.replace(nest.statements[-1], **fields))
+    )
+
+
 def test_a_cumulative_sum_and_what_is_around_it_are_one_nest():
     def program(x):
         behind = prims.flip(prims.cumsum(prims.flip(prims.exp(x), (1,)), 1), (1,))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from thunder_executors_llvm.conversion import convert
 from thunder_executors_llvm.emitter import MANGLED, SCALARS, Emitter, Value, type_of
 from thunder_ir import DType, dtypes
-from thunder_loops import Access, Load, LoopPlan, Store
+from thunder_loops import Access, Add, Load, LoopPlan, Store
 
 
 @dataclass(slots=True)
@@ -113,8 +113,14 @@ class Memory:
 
     def load(self, position: int, statement: Load, index: str, mask: str, values: Mapping[str, Value]) -> Value:
         """Write a read."""
-        emit, dtype, access = self.emit, statement.dtype, self.access(position)
         when = values[statement.when] if statement.when else None
+        return self._read(position, statement.dtype, index, mask, when, values)
+
+    def _read(
+        self, position: int, dtype: DType, index: str, mask: str, when: Value | None, values: Mapping[str, Value]
+    ) -> Value:
+        """Write a read from where an access is, be it a read or a write."""
+        emit, access = self.emit, self.access(position)
         if access.inner == 1 and index and not self._scattered(access, values):
             return self.neighbours(position, dtype, index, _both(emit, mask, when), values)
         where = self.position(position, index, values)
@@ -168,6 +174,11 @@ class Memory:
 
     def store(self, position: int, value: Value, index: str, mask: str, values: Mapping[str, Value]) -> None:
         """Write a write."""
+        statement = self.plan.statements[position]
+        if isinstance(statement, Add):
+            when = values[statement.when] if statement.when else None
+            mask = _both(self.emit, mask, when)
+            value = _sum(self.emit, self._read(position, value.dtype, index, mask, None, values), value)
         emit, access = self.emit, self.access(position)
         kept, dtype = in_memory(value.dtype), value.dtype
         if not index:  # of a cell that is alone
@@ -209,6 +220,13 @@ class Memory:
             return Value(text, dtype, lanes)
         byte = Value(text, dtypes.uint8, lanes)
         return self.emit.compare("icmp ne", byte, self.emit.like(0, byte))
+
+
+def _sum(emit: Emitter, a: Value, b: Value) -> Value:
+    """Write an addition, in the dtype in which one is computed."""
+    wide = dtypes.float32 if a.dtype.bits < 32 else a.dtype
+    found = emit.binary("fadd", convert(emit, a, wide), convert(emit, b, wide))
+    return convert(emit, found, a.dtype)
 
 
 def in_memory(dtype: DType) -> str:

@@ -216,10 +216,12 @@ class _Kernel:
             for stage in range(max(self.plan.stages) + 1):
                 self.cell_values(stage, index, mask)
 
-        self.vectors(low, high, with_accumulators(start))
+        if whole:
+            self.vectors(low, high, with_accumulators(start))
         self.loops(self.reduced, row)
         self.memory.variables = []
-        self.vectors(low, high, with_accumulators(finish))
+        if whole:  # there are none in a nest that adds to memory, and nothing is left to do
+            self.vectors(low, high, with_accumulators(finish))
         self.accumulators = whole
 
     def is_common(self, position: int, statement: Statement) -> bool:
@@ -346,13 +348,13 @@ class _Kernel:
     def needed(self, wanted: list[Statement], waiting: Collection[str] = ()) -> set[str]:
         """Return the values that differ along reduced loops and that statements need; waiting ones need no others."""
         names = {name for s in wanted for name in reads(s)}
+        for position, statement in self.statements:
+            if statement in wanted and (access := self.plan.accesses[position]) is not None:
+                names.update(access.terms)
         for position, statement in reversed(self.statements):
             if not isinstance(statement, (Store, Reduce)) and statement.name in names and statement.name not in waiting:
                 access = self.plan.accesses[position]
                 names.update(reads(statement), access.terms if access is not None else ())
-        for position, statement in self.statements:
-            if statement in wanted and (access := self.plan.accesses[position]) is not None:
-                names.update(access.terms)
         return names & self.plan.inside
 
     def statement(self, position: int, statement: Statement, index: str, mask: str) -> Value:

@@ -11,10 +11,12 @@ from thunder_executors_llvm import arithmetic, brief, division, folding, mathema
 from thunder_executors_llvm.conversion import missing
 from thunder_executors_llvm.rows import ROWS
 from thunder_executors_llvm.target import Target
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, is_unknown, value_of
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, is_unknown, value_of
 from thunder_ir.passes import expand
 from thunder_loops import (
+    ADDING,
     REDUCING,
+    Add,
     CannotLower,
     Compute,
     Constant,
@@ -60,13 +62,15 @@ def why_not(bound: BoundSymbol, target: Target) -> str | None:
 def unwritten(program: LoopProgram, target: Target) -> str | None:
     """Return which operation of a program has no row in the tables, or ``None``."""
     for nest in program.nests:
-        dtypes = {s.name: s for s in nest.statements if hasattr(s, "name")}
+        made = {s.name: s for s in nest.statements if hasattr(s, "name")}
         for statement in nest.statements:
             found = None
             if isinstance(statement, Compute):
-                found = _row(statement, dtypes, target)
+                found = _row(statement, made, target)
             elif isinstance(statement, (Reduce, Scan)):
-                found = folding.missing(statement.operation, dtypes[statement.operand].dtype, target)  # type: ignore[union-attr]
+                found = folding.missing(statement.operation, made[statement.operand].dtype, target)  # type: ignore[union-attr]
+            elif isinstance(statement, Add):
+                found = missing(target, statement.dtype, dtypes.float32)
             if found is not None:
                 return found
     return None
@@ -87,7 +91,8 @@ def _row(statement: Compute, made: dict[str, Statement], target: Target) -> str 
 def worth(parts: Parts) -> bool | Declined:
     """Whether kernels would save passes over memory, against one kernel of PyTorch for each call."""
     computing = [b for b in parts.inside if not moves_only(b)]
-    if len(computing) < 2 and not BRANCHES.intersection([b.symbol for b in computing]) and not digests(parts):
+    slow = (BRANCHES | ADDING).intersection([b.symbol for b in computing])  # in PyTorch
+    if len(computing) < 2 and not slow and not digests(parts):
         return Declined("one kernel of PyTorch does the same")
     return True
 

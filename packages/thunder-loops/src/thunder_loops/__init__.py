@@ -1,6 +1,7 @@
 """Regions of programs as loop nests, which anyone can render for a target. Knows no target, and needs no PyTorch."""
 
 from thunder_loops._version import __version__
+from thunder_loops.adding import ADDING
 from thunder_loops.cost import Cost, cost, cost_again, operation_cost
 from thunder_loops.holding import Hold
 from thunder_loops.index import Index, Quotient, Remainder
@@ -8,6 +9,7 @@ from thunder_loops.layout import Walk, row_major_strides, walks
 from thunder_loops.lower import ACCUMULATE, lower
 from thunder_loops.machine import run, sizes_of
 from thunder_loops.nest import (
+    Add,
     Axis,
     Buffer,
     Compute,
@@ -35,10 +37,10 @@ from thunder_loops.structure import Structure, structure_of
 from thunder_loops.verify import verify
 
 __all__ = [
-    "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "SCANNING", "SCANS", "Access", "Axis",
-    "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index", "Launch", "Load", "LoopPlan",
-    "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Scan",
-    "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost", "cost_again", "divide",
-    "lower", "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan", "reads",
-    "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
+    "ACCUMULATE", "ACROSS", "ADDING", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "SCANNING", "SCANS", "Access",
+    "Add", "Axis", "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index", "Launch", "Load",
+    "LoopPlan", "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction",
+    "Remainder", "Scan", "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost",
+    "cost_again", "divide", "lower", "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan",
+    "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
 ]  # fmt: skip

@@ -30,6 +30,8 @@ def bounded_by(bound: BoundSymbol) -> list[Bounded]:
     if bound.symbol is prims.take:
         a, indices, dim = bound.args
         return [(indices, a.shape[dim])]
+    if bound.symbol is prims.embedding_backward:
+        return [(bound.args[1], bound.args[2])]
     if bound.symbol in (prims.gather, prims.take_along_axis, prims.scatter, prims.scatter_add):
         a, indices, dim = bound.args[0], bound.args[1], bound.args[-1]
         return [(indices, a.shape[dim])]

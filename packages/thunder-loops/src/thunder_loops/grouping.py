@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from thunder_ir import BoundSymbol, DType, TensorProxy, Trace, dtypes
 from thunder_ir.passes import leading_to
+from thunder_loops.adding import ADDING, added_dims, check_addable, write_addition, zeros
 from thunder_loops.build import Builder, Elsewhere, turned
 from thunder_loops.cost import cost_of
 from thunder_loops.gathering import Bounded, bounded_by
@@ -36,12 +37,14 @@ class Group:
         dims: those that its reductions are over, and its scans run along.
         members: the values that it computes.
         stores: what it writes, and where.
+        adds: the call whose additions it does, if that is what it is for.
     """
 
     shape: tuple[Size, ...]
     dims: tuple[int, ...]
     members: list[TensorProxy] = field(default_factory=list)
     stores: dict[str, Buffer] = field(default_factory=dict)
+    adds: BoundSymbol | None = None
 
     def place(self, tensor: TensorProxy, space: Space, build: Builder) -> Place | None:
         """Return where the element of a tensor stands that belongs to a point; ``None`` if its shape does not fit."""
@@ -92,6 +95,8 @@ class Grouping:
             needed = max([self.needs.get(p.name, -1) for p in bound.inputs], default=-1)
             if bound.symbol in REDUCING or (bound.symbol in SCANNING and bound.args[0].ndim):
                 needed = self._place(bound, needed)
+            elif bound.symbol in ADDING:
+                needed = self._place_added(bound)
             self.needs.update({p.name: needed for p in bound.outputs})
         for name, proxy in {p.name: p for p in region.outputs}.items():
             assert isinstance(proxy, TensorProxy), "outputs are tensors"
@@ -121,6 +126,19 @@ class Grouping:
                 return len(self.groups) - 1
         raise CannotLower(f"{bound.symbol.id} stands where no loop nest reaches it")
 
+    def _place_added(self, bound: BoundSymbol) -> int:
+        """Return the group of a call that adds to places which indices tell: a new one, of which it is alone."""
+        check_addable(bound)
+        (made,) = bound.outputs
+        assert isinstance(made, TensorProxy), "rows are added up to a tensor"
+        sizes = tuple([size_of(d) for d in made.shape])
+        self.results[made.name] = self.outputs.get(made.name) or Buffer(f"m{len(self.results)}", made.dtype, sizes)
+        shape = tuple([size_of(d) for d in bound.args[0].shape])
+        self.groups.append(Group(shape, added_dims(bound), adds=bound))
+        if not self._joins(len(self.groups) - 1, [made]):
+            raise CannotLower(f"{bound.symbol.id} stands where no loop nest reaches it")
+        return len(self.groups) - 1
+
     def _place_output(self, proxy: TensorProxy, buffer: Buffer) -> None:
         """Give an output to the first group that has what it needs and its shape, or to a new one."""
         for number in range(max(self.needs.get(proxy.name, -1), 0), len(self.groups)):
@@ -137,6 +155,8 @@ class Grouping:
     def _joins(self, number: int, added: Sequence[TensorProxy]) -> bool:
         """Add values to a group, if it can compute them."""
         group = self.groups[number]
+        if group.adds is not None and group.members:
+            return False
         new = [p.name for p in added if p.name in self.results and p.name not in self.group_of]
         self.group_of.update(dict.fromkeys(new, number))
         group.members += added
@@ -196,6 +216,8 @@ class Grouping:
             nest = self.nest(number)
             nest = Nest(nest.axes, used(nest.statements))
             made.append(nest)
+            if group.adds is not None:
+                made.append(zeros(self.results[group.members[0].name]))
             for load in nest.loads:
                 result = names.get(load.buffer)
                 if result is not None:
@@ -266,6 +288,9 @@ class Grouping:
                 space.axes, buffers, self.producers, self.accumulate, group.cell(space), space.place, reduced, picks
             )
             for proxy in group.members:
+                if group.adds is not None:
+                    write_addition(build, group.adds, space.place, reduced, self.results[proxy.name])
+                    continue
                 place = group.place(proxy, space, build)
                 if place is None:
                     raise Elsewhere(proxy)

@@ -85,6 +85,17 @@ def _store(buffer: Array, index: tuple[Array, ...], value: Array) -> None:
     buffer[index] = np.broadcast_to(value, np.broadcast_shapes(np.shape(value), *[np.shape(i) for i in index]))
 
 
+def _add_to(
+    buffer: Array, index: tuple[Array, ...], value: Array, dtype: DType, *over: Array, when: Array | None = None
+) -> None:
+    """Add one element after the other, each sum rounded; those at one place come in row-major order of the axes."""
+    given = np.True_ if when is None else when
+    *places, values, wanted = [a.ravel() for a in np.broadcast_arrays(*index, value, given, *over)][: len(index) + 2]
+    for n in np.flatnonzero(wanted):
+        place = tuple([int(p[n]) for p in places])
+        buffer[place] = converted(buffer[place] + values[n], dtype)
+
+
 def _dims(axes: tuple[Array, ...]) -> tuple[int, ...]:
     """Return the dimensions of loop variables; those of one iteration need none, as nothing is reduced there."""
     return tuple([d for a in axes for d, size in enumerate(a.shape) if size != 1])
@@ -123,6 +134,7 @@ def _within(wrong: Array) -> None:
 _MACHINE: dict[str, Any] = {
     **{name: operation.meaning for name, operation in OPERATIONS.items()},
     **{dtype.name: dtype for dtype in NUMPY},
+    "add_to": _add_to,
     "constant": _constant,
     "load": _load,
     "position": lambda index, dtype: np.asarray(index, NUMPY[dtype]),

@@ -143,6 +143,24 @@ class Store:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class Add(Store):
+    """Add a value to what is at a place in a buffer, where an earlier nest wrote it.
+
+    Iterations that differ along ``over`` alone may come to one place, and do so one after the other, in row-major order
+    of these axes; others do not.
+
+    Args:
+        dtype: of the elements of the buffer: each sum is rounded to it.
+        over: axes of the space.
+        when: the condition under which something is added, if there is one.
+    """
+
+    dtype: DType
+    over: tuple[str, ...] = ()
+    when: str = ""
+
+
 Statement = Load | Constant | Position | Compute | Reduce | Scan | Store
 
 
@@ -152,7 +170,8 @@ class Nest:
 
     A value depends on the axes that its operands depend on; a reduction's no longer on those it is over, a scan's on
     its own, too. So a schedule may execute each statement in the loop where its axes end. Where there is a scan, all
-    scans run along one axis in one direction, and all reductions are over that axis alone.
+    scans run along one axis in one direction, and all reductions are over that axis alone. What adds to a buffer is the
+    one write of its nest, which neither reduces nor scans.
 
     Args:
         axes: the space.
@@ -174,8 +193,13 @@ class Nest:
 
     @property
     def reduced(self) -> frozenset[str]:
-        """The axes that reductions are over, and that scans run along."""
+        """The axes that reductions are over, that scans run along, and along which is added."""
         return frozenset([axis for s in self.statements for axis in walked(s)])
+
+    @property
+    def adds(self) -> bool:
+        """Whether it adds to a buffer."""
+        return any([isinstance(s, Add) for s in self.statements])
 
     @property
     def scans(self) -> tuple[Scan, ...]:
@@ -184,9 +208,11 @@ class Nest:
 
 
 def walked(statement: Statement) -> tuple[str, ...]:
-    """Return the axes that a statement takes values from along, beside those of the point: of a reduction or a scan."""
+    """Return the axes along which a statement has to do with other points: of a reduction, a scan or an addition."""
     if isinstance(statement, Reduce):
         return statement.axes
+    if isinstance(statement, Add):
+        return statement.over
     return (statement.axis,) if isinstance(statement, Scan) else ()
 
 
@@ -197,7 +223,7 @@ class LoopProgram:
     Args:
         name: of the function that it prints as.
         inputs: buffers that are read.
-        outputs: buffers that are written, each of their elements once.
+        outputs: buffers that are written, each of their elements once, and added to.
         temporaries: buffers that one nest writes and later ones read.
         nests: in order.
         checks: buffers that the first nests write: where one of them is true, an index leads out of its tensor, and
@@ -233,7 +259,8 @@ def reads(statement: Statement) -> tuple[str, ...]:
     if isinstance(statement, (Reduce, Scan)):
         return (statement.operand,)
     if isinstance(statement, Store):
-        return (statement.value,)
+        condition = (statement.when,) if isinstance(statement, Add) and statement.when else ()
+        return (statement.value, *condition)
     return (statement.when,) if isinstance(statement, Load) and statement.when else ()
 
 
@@ -281,6 +308,9 @@ def printed(program: LoopProgram) -> str:
 
 
 def _line(s: Statement) -> str:
+    if isinstance(s, Add):
+        when = f", when={s.when}" if s.when else ""
+        return f"add_to({', '.join([s.buffer, _tuple(s.index), s.value, s.dtype.name, *s.over])}{when})"
     if isinstance(s, Store):
         return f"store({s.buffer}, {_tuple(s.index)}, {s.value})"
     if isinstance(s, Load):

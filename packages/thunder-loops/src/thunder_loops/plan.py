@@ -6,16 +6,20 @@ The plan depends on which strides are 0, 1 or something else, not on sizes: a ke
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from thunder_loops.holding import Hold, Sweeps
 from thunder_loops.index import Index
 from thunder_loops.layout import Strides, Walk, walks
-from thunder_loops.nest import Load, Nest, Position, Reduce, Scan, Statement, Store, reads
+from thunder_loops.nest import Add, Load, Nest, Position, Reduce, Scan, Statement, Store, reads
 
 BLOCK = 8192
 """Elements of the innermost loop that a task has at most, where the loops around it do not make many tasks."""
+
+ADDED, ADDED_APART = 128, 32
+"""Neighbours in one task where rows are added to others; fewer where neighbours lie apart in something that is read,
+since all of these places wait in the cache for the next row."""
 
 ACROSS = 1024
 """Neighbours whose accumulators are in memory at once, where rows are read one after the other."""
@@ -66,7 +70,7 @@ class LoopPlan:
         varies: the values that differ along the loop that runs in vectors.
         inside: the values that differ along reduced loops.
         swept: for each statement, whether it is a write that moves along reduced loops, be its value the same there, or
-            one of a value that differs along them.
+            one of a value that differs along them, or an addition.
         held: what later sweeps read instead of computing it again.
     """
 
@@ -125,9 +129,10 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
     steps = walks(nest, strides, extent)
     over = nest.reduced
     present = [name for name, size in extent.items() if size != 1]
+    along_them = [n for n in present if n in over]
     cells, why = _merged(_ordered([n for n in present if n not in over], nest, steps), extent, steps)
-    reduced, why_reduced = _merged(_ordered([n for n in present if n in over], nest, steps), extent, steps)
-    by_rows = _by_rows(cells, reduced, steps)
+    reduced, why_reduced = _merged(along_them if nest.adds else _ordered(along_them, nest, steps), extent, steps)
+    by_rows = not nest.adds and _by_rows(cells, reduced, steps)
     reasons = [*why, *why_reduced, f"vectors run along {'what is reduced' if by_rows else 'neighbouring results'}"]
     outer, vector = (cells, reduced[-1]) if by_rows else (cells[:-1], cells[-1] if cells else "")
     along = reduced[:-1] if by_rows else reduced
@@ -143,9 +148,10 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
     sweeps = [p in steps and not over.isdisjoint(steps[p].steps) for p in range(len(statements))]
     inside = _varying(nest.statements, sweeps, False)
     neighbours = 1 if by_rows else extent[vector] if vector else 1
-    block, tasks = _tasks([extent[n] for n in outer], neighbours, math.prod([extent[n] for n in reduced]), across)
+    most = (_most_added(accesses) if nest.adds else ACROSS) if across else 0
+    block, tasks = _tasks([extent[n] for n in outer], neighbours, math.prod([extent[n] for n in reduced]), most)
     whole = not (extent[vector] if by_rows else math.gcd(neighbours, block)) % WHOLE
-    swept = tuple([isinstance(s, Store) and (m or s.value in inside) for s, m in zip(statements, sweeps, strict=True)])
+    swept = tuple([_is_swept(s, m, inside, reduced) for s, m in zip(statements, sweeps, strict=True)])
     terms = [a.terms if a is not None else () for a in accesses]
     sweeps_over = Sweeps(statements, terms, stages, inside, swept)
     held = _held(sweeps_over, accesses) if by_rows and not nest.scans else ()
@@ -160,6 +166,16 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
         reasons.append("rows are read one after the other, as one sweep tells all")
     shape = (*[extent[n] for n in outer], *([] if by_rows else [neighbours]), *[extent[n] for n in reduced])
     return made, Launch(shape, block, tasks, tuple(numbers), elements, buffers, tuple(reasons))
+
+
+def _most_added(accesses: Sequence[Access | None]) -> int:
+    return ADDED_APART if any([a is not None and a.inner == 2 for a in accesses]) else ADDED
+
+
+def _is_swept(statement: Statement, moves: bool, inside: Collection[str], reduced: Collection[str]) -> bool:
+    if isinstance(statement, Add):
+        return bool(reduced)  # what is the same for all is still added for each
+    return isinstance(statement, Store) and (moves or statement.value in inside)
 
 
 def _held(sweeps: Sweeps, accesses: Sequence[Access | None]) -> tuple[Hold, ...]:
@@ -312,15 +328,21 @@ def _sweeps_again(statements: Sequence[Statement], stages: Sequence[int], over: 
     return False
 
 
-def _tasks(outer: Sequence[int], neighbours: int, reduced: int, across: bool) -> tuple[int, int]:
+def _tasks(outer: Sequence[int], neighbours: int, reduced: int, across: int) -> tuple[int, int]:
     """Return how many neighbours a task has, and the number of tasks.
 
     Both depend on sizes alone, never on how many threads there are.
+
+    Args:
+        outer: sizes of the outer loops.
+        neighbours: how many there are.
+        reduced: points inside of a cell.
+        across: how many neighbours a task may have where the loops over these points are outside of that over them.
     """
     around = math.prod(outer)
     most = max(BLOCK // max(reduced, 1) // WHOLE * WHOLE, 256)
     if across:
-        block = min(neighbours, ACROSS)
+        block = min(neighbours, across)
         return block, around * -(-neighbours // block) if block else 0
     block = neighbours if around >= 64 or neighbours <= most else most
     return block, around * -(-neighbours // block) if block else 0

@@ -81,7 +81,11 @@ def _divided(
         return None
     if not (found.by_rows or found.across) or max(found.stages) > 1 or _sweeps_after(found):
         return None
-    if nest.scans or any([s.operation.startswith("arg") for s in nest.statements if isinstance(s, Reduce)]):
+    if (
+        nest.scans
+        or nest.adds
+        or any([s.operation.startswith("arg") for s in nest.statements if isinstance(s, Reduce)])
+    ):
         return None
     extent = {a.name: sizes[a.size] if isinstance(a.size, str) else a.size for a in nest.axes}
     axis = max(nest.reduced, key=lambda name: (extent[name], name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thunder_ir import VerificationError, dtypes
 from thunder_loops.index import Index, bounds
-from thunder_loops.nest import Buffer, Compute, Load, LoopProgram, Nest, Position, Reduce, Scan, Statement, Store
+from thunder_loops.nest import Add, Buffer, Compute, Load, LoopProgram, Nest, Position, Reduce, Scan, Statement, Store
 from thunder_loops.operations import OPERATIONS, REDUCTIONS, SCANS
 
 
@@ -56,6 +56,8 @@ class _Check:
             have = self.values[statement.value].dtype  # type: ignore[union-attr]
             if have is not self.buffers[statement.buffer].dtype:
                 self.fail(statement, f"writes {have} to {self.buffers[statement.buffer].type_string}")
+            if isinstance(statement, Add):
+                self.addition(statement)
         elif isinstance(statement, Position):
             self.index(statement, statement.index)
         elif isinstance(statement, Compute):
@@ -72,6 +74,17 @@ class _Check:
                 self.fail(statement, "is no scan along the one axis that the nest walks along")
             if any([s.reverse is not statement.reverse for s in self.nest.scans]):
                 self.fail(statement, "does not run in the direction of the nest's other scans")
+
+    def addition(self, statement: Add) -> None:
+        self.known(statement, *([statement.when] if statement.when else []))
+        if statement.buffer not in self.written:
+            self.fail(statement, f"adds to {statement.buffer}, which nothing has written")
+        if not self.axes.issuperset(statement.over) or statement.dtype is not self.buffers[statement.buffer].dtype:
+            self.fail(statement, "is no addition over axes of the nest in the dtype of its buffer")
+        if len([s for s in self.nest.statements if isinstance(s, (Store, Reduce, Scan))]) > 1:
+            self.fail(statement, "is not alone in its nest with what it reads")
+        if any([load.buffer == statement.buffer for load in self.nest.loads]):
+            self.fail(statement, f"adds to {statement.buffer} while it is read")
 
     def access(self, statement: Load | Store, buffer: Buffer, index: tuple[Index, ...], conditional: bool) -> None:
         if len(index) != len(buffer.shape):

@@ -82,7 +82,7 @@ def embedding_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, in
     return reshape(y, (*indices.shape, size, width)), indices.ndim
 
 
-@prim()
+@prim(OpTags.NEW_MEMORY)
 def embedding_backward(
     dy: TensorProxy, indices: TensorProxy, rows: Dimension, padding_index: int, scale_grad_by_freq: bool
 ) -> TensorProxy:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from thunder_executors_triton.fusion.operations import COMBINED, INDICES, NEUTRAL, REDUCTIONS, TYPES, row
 from thunder_ir import DType, dtypes
 from thunder_loops import (
+    Add,
     Axis,
     Buffer,
     CannotLower,
@@ -93,6 +94,8 @@ class Writer:
         Raises:
             CannotLower: something in it has no row in the tables.
         """
+        if isinstance(s, Add):
+            raise CannotLower("additions to places that indices tell are not written for Triton")
         if isinstance(s, Store):
             return self._store(s)
         self.types[s.name] = s.dtype
