@@ -22,6 +22,19 @@ for _ in range(3):
 """
 
 
+MANY_KINDS = """
+import torch.nn.functional as F
+def program(x, w, target):
+    h = F.dropout(x @ w, 0.5)
+    h = h * torch.rsqrt((h * h).mean(-1, keepdim=True) + 1e-5)
+    first, second = h.chunk(2, -1)
+    h = F.layer_norm(torch.cat((-second, first), -1).bfloat16().float(), (4,))
+    return F.cross_entropy(h.cumsum(0), target)
+x, w, target = torch.randn(3, 4), torch.randn(4, 4, requires_grad=True), torch.tensor([0, 3, 1])
+compiled = thunder.jit(program)
+for _ in range(3):
+    compiled(x, w, target).backward()
+"""
 FOR_GPUS = (
     "apex", "cudnn", "nvfuser_direct", "thunder_executors_apex", "thunder_executors_cudnn", "thunder_executors_nvfuser",
     "thunder_executors_transformer_engine", "thunder_executors_triton", "thunder_transforms.cudagraphs",
@@ -32,8 +45,17 @@ FOR_GPUS = (
 
 @pytest.mark.parametrize("then", ["", FIRST_CALL], ids=["import", "first call and backward"])
 def test_loads_none_of_pytorchs_compilers(then):
+    assert not {*HEAVY, *FOR_GPUS} & loaded_by(then)
+
+
+def loaded_by(then):
+    """Return the modules that the import, and what comes then, load in a fresh process."""
     program = (
         f"import sys, torch\nbefore = set(sys.modules)\nimport thunder\n{then}\nprint(*(set(sys.modules) - before))"
     )
     run = subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, text=True)
-    assert not {*HEAVY, *FOR_GPUS} & set(run.stdout.split())
+    return set(run.stdout.split())
+
+
+def test_kernels_in_python_that_tell_metadata_do_not_load_dynamo():
+    assert "torch._dynamo" not in loaded_by(MANY_KINDS)

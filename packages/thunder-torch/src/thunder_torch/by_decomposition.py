@@ -1,8 +1,8 @@
 """Metadata of PyTorch's operations by their decompositions, where these say all that PyTorch would.
 
-PyTorch's mode for fake tensors goes through much Python code for each operation, and loads PyTorch's compilers
-for the first. The result of an elementwise operation, a reduction or a product of tensors without gaps has none either,
-so that its sizes and its dtype say all of it. How a kernel lays out what it makes of other tensors PyTorch is asked.
+PyTorch's mode for fake tensors goes through much Python code for each operation. The result of an elementwise
+operation, a reduction or a product of tensors without gaps has none either, so that its sizes and its dtype say all of
+it. How a kernel lays out what it makes of other tensors PyTorch is asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """PyTorch's modes for fake tensors: one made without loading its compilers; and what is asked of them.
 
-A mode asks the settings of ``torch._dynamo`` for two things, and for these alone Python would import all of it.
-What the dispatcher knows without a kernel in Python (views, metadata) then never loads it. A kernel in Python does.
+A mode asks the settings of ``torch._dynamo`` for a few things, and for these alone Python would import all of it.
 """
 
 from __future__ import annotations
@@ -9,12 +8,15 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import FunctionType
 from typing import Any
 
 import torch
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from thunder_torch.without_compilers import leave_compilers_alone
 
 aten = torch.ops.aten
 IN_FORMAT = frozenset({aten.native_batch_norm.default, aten.channel_shuffle.default})
@@ -29,6 +31,7 @@ class _Settings:
 
     fake_tensor_cache_enabled = False  # whoever asks remembers the answers
     fake_tensor_cache_crosscheck_enabled = False
+    _custom_ops_profile = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch._dynamo.config, name)
@@ -63,12 +66,13 @@ def _imported(name: str, *args: Any) -> Any:
     return _TORCH
 
 
-def _initialise() -> Any:
-    """Return how a mode is initialised, with imports as above."""
-    original: Any = FakeTensorMode.__init__
+@cache
+def _quick(method: str) -> Any:
+    """Return a method of PyTorch's mode with imports and settings as above."""
+    original: Any = getattr(FakeTensorMode, method)
     if not isinstance(original, FunctionType):
         return original
-    around = {**original.__globals__, "__builtins__": {**vars(builtins), "__import__": _imported}}
+    around = {**original.__globals__, "torch": _TORCH, "__builtins__": {**vars(builtins), "__import__": _imported}}
     made = FunctionType(original.__code__, around, original.__name__, original.__defaults__, original.__closure__)
     made.__kwdefaults__ = original.__kwdefaults__
     return made
@@ -93,7 +97,12 @@ class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             super().__init__(shape_env=shape_env, allow_non_fake_inputs=True)
             self.cache_enabled = False
         else:
-            _initialise()(self, shape_env=shape_env, allow_non_fake_inputs=True)
+            leave_compilers_alone()
+            _quick("__init__")(self, shape_env=shape_env, allow_non_fake_inputs=True)
+
+    def _dispatch_impl(self, *given: Any) -> Any:
+        handle = FakeTensorMode._dispatch_impl if ASKED_FOR in sys.modules else _quick("_dispatch_impl")
+        return handle(self, *given)
 
     def dispatch(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
         """Return what PyTorch's mode does, laid out as by the kernel."""
@@ -124,8 +133,14 @@ def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[to
     """
     mode = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None) or QuickMode()
     with mode:
-        fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
-        return list(function(*fakes))
+        return list(function(*[_without_data(t, mode) if isinstance(t, torch.Tensor) else t for t in inputs]))
+
+
+def _without_data(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+    """Return a fake tensor that lies like a tensor; what a mode makes of one loads PyTorch's compilers."""
+    if isinstance(tensor, FakeTensor) or tensor.layout is not torch.strided:
+        return mode.from_tensor(tensor)
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
 
 
 __all__ = ["QuickMode", "fake_outputs"]
