@@ -149,8 +149,8 @@ def looked_up(pick: random.Random, a: Any, values: list[Any]) -> Any:
         if all(whole) and one.shape[dim] and not a.dtype.is_bool and pick.random() < 0.5:
             return prims.scatter_add(a, one, prims.gather(a, one, dim), dim)
         return prims.gather(a, indices, dim)
-    if a.dtype.is_floating and a.ndim == indices.ndim + 1 and a.shape[:-1] == indices.shape and pick.random() < 0.5:
-        return prims.embedding_backward(a, indices, size, pick.choice([-1, 0]), False)
+    if a.dtype.is_floating and pick.random() < 0.3:
+        return added_up(pick, a, counted)
     if a.ndim == 2 and pick.random() < 0.5:
         return prims.embedding(prims.remainder(indices, a.shape[0]), a) if a.shape[0] else prims.clone(a)
     if a.ndim + indices.ndim > 4:
@@ -158,6 +158,15 @@ def looked_up(pick: random.Random, a: Any, values: list[Any]) -> Any:
     if pick.random() < 0.3:
         return prims.index(a, tuple([None] * dim + [indices]))
     return prims.take(a, indices, dim)
+
+
+def added_up(pick: random.Random, a: Any, counted: list[Any]) -> Any:
+    """Record a sum of rows that come to the same place."""
+    shape, rows = a.shape[:-1], pick.choice([1, 3, 17])
+    alike = [v for v in counted if v.shape == shape]
+    many = prims.reshape(prims.iota(math.prod(shape), pick.choice([0, 5]), 3, dtypes.int64, a.device), shape)
+    indices = prims.convert_element_type(pick.choice(alike) if alike else many, dtypes.int64)
+    return prims.embedding_backward(a, prims.remainder(indices, rows), rows, pick.choice([-1, 0]), False)
 
 
 def reduced(pick: random.Random, a: Any) -> Any:
