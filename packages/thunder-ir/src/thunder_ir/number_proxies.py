@@ -16,11 +16,30 @@ _NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}  # what leaves an integ
 _COMMUTATIVE = frozenset({"add", "mul"})
 
 
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+_PLAIN = frozenset({bool, int, float, complex})
+
+
+def _takes(other: Any, answer: str) -> bool:
+    """Whether an operator computes with a value: not where that is of a class with its own answer, as NumPy's are.
+
+    Args:
+        other: the value.
+        answer: the method that Python calls on it where a number's own operator does not know it.
+    """
+    cls = other.__class__
+    if cls in _PLAIN or isinstance(other, NumberProxy):
+        return True
+    base = next((base for base in (int, float, complex) if isinstance(other, base)), None)
+    return base is not None and getattr(cls, answer) is getattr(base, answer)
+
+
 def _arithmetic(operation: str, reflected: bool = False) -> Callable[..., Any]:
     """A number's operator: a new symbolic number, recorded by the language's ``number_<operation>``."""
+    answer = f"__{operation}__" if reflected else f"__r{operation}__"
 
     def apply(self: NumberProxy, other: Any) -> Any:
-        if not isinstance(other, (int, float, complex, NumberProxy)):
+        if not _takes(other, answer):
             return NotImplemented
         known = _NEUTRAL.get(operation)
         if known is not None and other.__class__ is int and other == known and isinstance(self, IntegerProxy):
@@ -55,9 +74,10 @@ def _are_symbolic_integers(numbers: tuple[Any, ...]) -> bool:
 
 def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     """A number's comparison: decided by the values at hand, and recorded as a constraint of the trace."""
+    answer = f"__{_MIRRORED.get(relation, relation)}__"
 
     def apply(self: NumberProxy, other: Any) -> Any:
-        if not isinstance(other, (int, float, complex, NumberProxy)):
+        if not _takes(other, answer):
             return NotImplemented
         if self.unknown is not None or is_unknown(other):
             return decided(relation, self, other)
@@ -213,17 +233,29 @@ class NumberProxy(Proxy):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.fixed(), name)
 
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """NumPy computes with the value, as it does with Python's numbers: that fixes it."""
+        if any([_is_asked_by_numpy(value) for value in inputs if not isinstance(value, NumberProxy)]):
+            return NotImplemented
+        given = [value.fixed() if isinstance(value, NumberProxy) else value for value in inputs]
+        return getattr(function, method)(*given, **settings)
+
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        return (self // other, self % other) if _takes(other, "__rdivmod__") else NotImplemented
 
     def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+        return (other // self, other % self) if _takes(other, "__divmod__") else NotImplemented
 
     def __neg__(self) -> Any:
         return _computed("neg", self)
 
     def __abs__(self) -> Any:
         return _computed("abs", self)
+
+
+def _is_asked_by_numpy(value: object) -> bool:
+    """Whether NumPy asks a value what comes of computing with it, as it asks no array or scalar of its own."""
+    return any(["__array_ufunc__" in vars(cls) for cls in type(value).__mro__ if cls.__module__ != "numpy"])
 
 
 class IntegerProxy(NumberProxy):

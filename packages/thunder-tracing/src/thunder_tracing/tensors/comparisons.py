@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from thunder_ir import NumberProxy, Unknown, UnknownNumberError, current_builder, is_unknown, number_proxy
+from thunder_guards.kinds import NumPyScalar
+from thunder_ir import NumberProxy, Unknown, UnknownNumberError, current_builder, is_unknown, number_proxy, value_of
 from thunder_ir.unknown import SIGNS, described
 from thunder_torch import opaque_call
 
@@ -38,7 +39,10 @@ class Comparison:
 
 
 def compared(compare: Callable[[Any, Any], Any], left: object, right: object) -> Any:
-    """Return the outcome of a comparison of a number that only the run tells; ``NotImplemented`` for others."""
+    """Return the outcome of a comparison of a number that only the run tells; ``NotImplemented`` for others.
+
+    With a number of NumPy's that is a boolean of NumPy's, which no program holds: Python is told it at once.
+    """
     if not (is_unknown(left) or is_unknown(right)) or not (_is_number(left) and _is_number(right)):
         return NotImplemented
     builder = current_builder()
@@ -47,13 +51,17 @@ def compared(compare: Callable[[Any, Any], Any], left: object, right: object) ->
         return compare(left, right)
     except UnknownNumberError:
         with torch._C.DisableTorchFunction():
-            return opaque_call(Comparison(compare.__name__), left, right)
+            outcome = opaque_call(Comparison(compare.__name__), left, right)
     finally:
         builder.oracle = oracle
+    if isinstance(left, NumPyScalar) or isinstance(right, NumPyScalar):
+        kind = type(compare(value_of(left), value_of(right)))
+        return kind(bool(outcome))
+    return outcome
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (NumberProxy, int, float)) and not isinstance(value, complex)
+    return isinstance(value, (NumberProxy, int, float, NumPyScalar)) and not isinstance(value, complex)
 
 
 __all__ = ["Comparison", "compared"]
