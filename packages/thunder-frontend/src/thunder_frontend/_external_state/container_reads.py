@@ -61,6 +61,7 @@ class ContainerReads:
         if self._was_written(container, key):
             return self._stand_ins.of(value)
         self._external.depends_on_identity(key)
+        self._external.fix_hash(key)
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
                 self._external.unwatched.looked_into(key)
@@ -117,11 +118,12 @@ class ContainerReads:
     def _keys_themselves(self, source: Source, keys: Sequence[Any]) -> None:
         """Note the keys of a dict, or the members of a set, of which there is more to read than what they are."""
         for index, key in enumerate(keys):
-            if (
-                type(key) in NOTHING_INSIDE
-                or isinstance(key, torch.Tensor)
-                or self._external.source_of(key) is not None
-            ):
+            if type(key) in NOTHING_INSIDE or isinstance(key, torch.Tensor):
+                continue
+            known = self._external.source_of(key)
+            if known is not None:
+                if not known.is_held:  # an argument, for example, that has to be this one
+                    self._external.fix_hash(key)
                 continue
             if isinstance(key, (*CODE, torch.nn.Module)):
                 self._external.read(KEY, "call", (source, index), key)
@@ -139,6 +141,7 @@ class ContainerReads:
         source = self._external.source_of(container)
         if source is not None and not self._was_written(container, key):
             self._external.depends_on_identity(key)
+            self._external.fix_hash(key)
             self._external.require(MembershipGuard(source, key, present), id(source), as_fact(key), "membership")
 
     def structure(self, container: object) -> None:

@@ -31,6 +31,7 @@ from thunder_frontend._external_state.unwatched import Unwatched
 from thunder_guards import (
     DistinctObjectsGuard,
     IdentityGuard,
+    NotHeldGuard,
     SameAsBeforeGuard,
     SameObjectGuard,
     TypeGuard,
@@ -309,20 +310,22 @@ class GuardedState(Known):
             self._loads = False
 
     def objects_apart(self) -> None:
-        """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""
+        """Guard that mutable objects which are not held stay apart from each other, and from those that are held."""
         kinds: dict[type, list[Source]] = {}
+        kept: dict[type, list[Any]] = {}
         for value in {id(value): value for value in self._alive}.values():  # an object may be kept alive twice
             source = self._sources.get(id(value))
-            if (
-                source is not None
-                and source.base is not None
-                and not source.is_held
-                and not isinstance(value, IMMUTABLE)
-            ):
+            if source is None or isinstance(value, IMMUTABLE):
+                continue
+            if source.is_held:
+                kept.setdefault(type(value), []).append(value)
+            elif source.base is not None:
                 kinds.setdefault(type(value), []).append(source)
-        for sources in kinds.values():
+        for kind, sources in kinds.items():
             if len(sources) > 1:
                 self.guards.append(DistinctObjectsGuard(tuple(sources)))
+            if kind in kept:
+                self.guards.append(NotHeldGuard(tuple(sources), kept[kind]))
 
 
 VARIABLE = (dict, list, types.MappingProxyType)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from thunder_frontend._external_state.weakly_held import WeaklyHeld
-from thunder_guards import EmptyGuard, Guard, HeldPartGuard, LacksGuard, MembershipGuard
-from thunder_guards.kinds import NOTHING_INSIDE
+from thunder_guards import EmptyGuard, Guard, HeldPartGuard, LacksGuard, MembershipGuard, SameAsBeforeGuard
+from thunder_guards.kinds import NOTHING_INSIDE, is_value
 from thunder_guards.mutations import MutationLog
 from thunder_guards.sources import Source, held
 
@@ -88,6 +88,30 @@ class Known(ABC):
             self.depends_on_identity(value())
         elif type(value) not in NOTHING_INSIDE:
             self.log.append(("touch", value))
+
+    def fix_hash(self, value: object) -> None:
+        """Guard that an object whose hash tells which one it is, or such a part of a tuple, is the very same."""
+        if type(value) is tuple:
+            for part in value:
+                self.fix_hash(part)
+        elif type(value).__hash__ is object.__hash__:
+            self.fix_identity(value)
+
+    def fix_identity(self, value: object, slot: tuple[Any, Any] | None = None, source: Source | None = None) -> None:
+        """Guard that an external object is the very same, without keeping alive what is an argument.
+
+        Args:
+            value: the object.
+            slot: the container and key where it is kept, if the compiled function holds the container.
+            source: how the program got at it, if that is not known by the object.
+        """
+        found = self._sources.get(id(value)) if source is None else source
+        if found is None or source is None and (found.is_held or is_value(value)):
+            return
+        guard: Guard = self.weakly_held.guard(found, value, slot)
+        if slot is None and found.is_of_the_call() and type(value).__weakrefoffset__:
+            guard = SameAsBeforeGuard(found, value)
+        self.require(guard, id(value), "identity")
 
     def let_go(self) -> None:
         """Keep no object alive any more: what nothing else needs dies now, and not when the collector comes by."""

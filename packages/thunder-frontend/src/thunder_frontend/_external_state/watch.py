@@ -131,6 +131,7 @@ class Watch(Callbacks):
         self.external.depends_on_identity(key)
         if self.external.source_of(container) is None:
             return key
+        self.external.fix_hash(key)
         if isinstance(key, (NumberProxy, tuple)):
             return fixed(key)
         if isinstance(key, TracedTensor) and "_input" in key.__dict__:

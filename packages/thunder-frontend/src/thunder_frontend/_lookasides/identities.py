@@ -12,9 +12,6 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
-from thunder_guards import Guard, SameAsBeforeGuard
-from thunder_guards.kinds import is_value
-from thunder_guards.sources import Source
 from thunder_interpreter import DECLINED
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -23,7 +20,7 @@ INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def identities(acquisition: Acquiring) -> dict[Any, Callable[..., Any]]:
-    """Return what is run in place of ``id``, and of ``hash``, which is the same of a tensor.
+    """Return what is run in place of ``id``, and of ``hash``, which tells the same of a tensor, and of most objects.
 
     Args:
         acquisition: knows where objects come from.
@@ -39,16 +36,19 @@ def identities(acquisition: Acquiring) -> dict[Any, Callable[..., Any]]:
             if found is None:
                 return DECLINED
             acquisition.external.depends_on_identity(found.example)
-            _require(acquisition, found.source, found.example, found.slot)
+            acquisition.external.fix_identity(found.example, found.slot, found.source)
             return id(found.example)
         acquisition.external.depends_on_identity(value)
-        source = acquisition.external.source_of(value)
-        if source is not None and not source.is_held and not is_value(value):
-            _require(acquisition, source, value, None)
+        acquisition.external.fix_identity(value)
         return DECLINED
 
     def hashed(*args: Any) -> Any:
-        return identity(*args) if len(args) == 1 and isinstance(args[0], torch.Tensor) else DECLINED
+        if len(args) != 1:
+            return DECLINED
+        if isinstance(args[0], torch.Tensor):
+            return identity(*args)
+        acquisition.external.fix_hash(args[0])
+        return DECLINED
 
     return {id: identity, hash: hashed}
 
@@ -60,11 +60,3 @@ def _asked_by_library(acquisition: Acquiring) -> bool:
         return False
     filename = place.filename
     return filename.startswith(LIBRARIES) and (INSTALLED not in filename or filename.startswith(LIBRARIES[1]))
-
-
-def _require(acquisition: Acquiring, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
-    """Guard that an object is the very same, without keeping alive what is an argument."""
-    guard: Guard = acquisition.external.weakly_held.guard(source, value, slot)
-    if slot is None and source.is_of_the_call() and type(value).__weakrefoffset__:
-        guard = SameAsBeforeGuard(source, value)
-    acquisition.external.require(guard, id(value), "identity")

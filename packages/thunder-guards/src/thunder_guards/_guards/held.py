@@ -134,6 +134,42 @@ class DistinctObjectsGuard(Guard):
         return None
 
 
+class NotHeldGuard(Guard):
+    """Objects are none of those that the compiled function holds.
+
+    Args:
+        sources: of the objects, one or more.
+        others: those that are held, which are not kept alive for this.
+    """
+
+    __slots__ = ("ids", "sources")
+
+    def __init__(self, sources: tuple[Source, ...], others: Iterable[object]) -> None:
+        super().__init__(sources[0])
+        self.sources = sources
+        self.ids = frozenset(map(id, others))
+
+    def condition(self, context: Context) -> str:
+        ids = context.object(self.ids, "held_ids")
+        if len(self.sources) == 1:
+            return f"id({self.source.expression(context)}) not in {ids}"
+        those = ", ".join([s.expression(context) for s in self.sources])
+        return f"{ids}.isdisjoint(map(id, [{those}]))"
+
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
+        for source in self.sources:
+            try:
+                found = source.evaluate(dict(roots))
+            except GONE as error:
+                return f"{source} is gone ({error})"
+            if id(found) in self.ids:
+                return f"{source} is an object that the program reads elsewhere, {shown(found)}; compiled for another"
+        return None
+
+    def problem(self, value: object) -> str | None:
+        return None
+
+
 class SnapshotGuard(Guard):
     """A buffer (an array, a ``bytearray``) holds what it held.
 
