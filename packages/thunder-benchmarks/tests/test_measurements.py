@@ -23,7 +23,7 @@ from thunder_benchmarks import (
     transforms,
 )
 from thunder_benchmarks.machine import in_a_fresh_process
-from thunder_benchmarks.tables import read_rows
+from thunder_benchmarks.tables import marks_of, read_rows
 from thunder_benchmarks.timing import in_turns
 
 
@@ -172,6 +172,32 @@ def test_the_table_of_lookups(monkeypatch, capsys):
     lookups.main()
     shown = capsys.readouterr().out
     assert all(name in shown for name in told_apart) and shown.count("3, ") >= 2
+
+
+def test_rows_of_lookups_are_kept_and_put_on_a_page(monkeypatch, tmp_path):
+    rows, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
+    page.write_text("before\n" + "".join(marks_of("thunder_benchmarks.lookups")) + "after\n")
+    monkeypatch.setattr(lookups, "PER_BLOCK", 10)
+    for counts, names in (("1",), ["grad mode"]), (("1", "3"), ["dtype"]), (("1", "3"), ["dtype"]):
+        arguments = [
+            "--counts",
+            *counts,
+            "--only",
+            *names,
+            "--caches",
+            "auto",
+            "--rows",
+            str(rows),
+            "--page",
+            str(page),
+        ]
+        monkeypatch.setattr(sys, "argv", ["lookups", *arguments])
+        lookups.main()
+    assert len(rows.read_text().splitlines()) == 3, "what is in the file is not measured again"
+    cells = [line.strip("| ").split(" | ") for line in page.read_text().splitlines() if line.startswith("| ")]
+    assert [cell[:2] for cell in cells[1:]] == [["grad mode", "auto"], ["dtype", "auto"]]
+    assert cells[2][2].endswith(", 1.00") and cells[2][3].startswith("3, ")
+    assert page.read_text().startswith("before\n<!--") and page.read_text().endswith("after\n")
 
 
 def test_the_share_of_libraries_is_that_of_products():

@@ -2,6 +2,7 @@
 
 python -m thunder_benchmarks.lookups
 python -m thunder_benchmarks.lookups --counts 1 64 --only shape attribute
+python -m thunder_benchmarks.lookups --rows lookups.jsonl --page page.md   goes on with a file, all goes on a page
 """
 
 from __future__ import annotations
@@ -11,14 +12,37 @@ import random
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import torch
 
 import thunder
 from thunder_benchmarks.lookup_cases import DIFFERENCES, Difference, Reads
-from thunder_benchmarks.tables import show
+from thunder_benchmarks.tables import add_rows, markdown, marks_of, read_rows, show, write_between
 
 PER_BLOCK = 1000
 CACHES = ("constant values", "symbolic values", "auto")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one count of ways.
+
+    Args:
+        difference: what they differ in.
+        cache: the mode.
+        ways: how many ways the module was called in.
+        programs: how many specialisations that made.
+        cost: CPU µs of a hit.
+    """
+
+    difference: str
+    cache: str
+    ways: int
+    programs: int
+    cost: float
 
 
 def specialised(difference: Difference, cache: str, count: int) -> Any:
@@ -42,15 +66,31 @@ def hit(difference: Difference, module: Any, count: int, blocks: int = 5) -> flo
     return best / PER_BLOCK * 1e6
 
 
-def measured(difference: Difference, cache: str, counts: Sequence[int]) -> list[tuple[int, float]]:
-    """Return for each count how many specialisations there are, and what a hit costs."""
+def measured(name: str, cache: str, counts: Sequence[int]) -> list[Row]:
+    """Return what hits cost for each count of ways to call a module."""
+    difference = DIFFERENCES[name]
     found = []
-    for count in [min(count, difference.ways) for count in counts]:
-        module = specialised(difference, cache, count)
+    for count in counts:
+        ways = min(count, difference.ways)
+        module = specialised(difference, cache, ways)
         made = thunder.cache_misses(module)
-        found.append((made, hit(difference, module, count)))
+        found.append(Row(name, cache, count, made, hit(difference, module, ways)))
         assert thunder.cache_misses(module) == made, "calls that were met before are hits"
     return found
+
+
+def lines_of(rows: Sequence[Row], counts: Sequence[int]) -> list[list[str]]:
+    """Return the table: the first count is what others are compared with."""
+    lines = [["differ in", "cache", *[f"{count} ways: programs, µs, ratio" for count in counts]]]
+    cells = {(row.difference, row.cache, row.ways): row for row in rows}
+    for name, cache in dict.fromkeys([(row.difference, row.cache) for row in rows]):
+        line = [name, cache]
+        for count in counts:
+            row, first = cells.get((name, cache, count)), cells.get((name, cache, counts[0]))
+            known = row is not None and first is not None
+            line.append(f"{row.programs}, {row.cost:.1f}, {row.cost / first.cost:.2f}" if known else "")
+        lines.append(line)
+    return lines
 
 
 def main() -> None:
@@ -59,15 +99,24 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 64, 1000])
     parser.add_argument("--only", nargs="+", choices=DIFFERENCES, default=list(DIFFERENCES))
     parser.add_argument("--caches", nargs="+", choices=CACHES, default=list(CACHES))
+    parser.add_argument("--rows", type=Path, help="a file of what was measured before, to which this is added")
+    parser.add_argument("--page", type=Path, help="of Markdown, on which the table of all rows stands")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = [["differ in", "cache", *[f"{count} ways: programs, µs, ratio" for count in arguments.counts]]]
+    rows = read_rows(Row, arguments.rows)
     for name in arguments.only:
         for cache in arguments.caches:
-            rows = measured(DIFFERENCES[name], cache, arguments.counts)
-            first = rows[0][1]
-            lines.append([name, cache, *[f"{made}, {cost:.1f}, {cost / first:.2f}" for made, cost in rows]])
-    show(lines, width=140)
+            known = {row.ways for row in rows if (row.difference, row.cache) == (name, cache)}
+            if not known.issuperset(arguments.counts):
+                found = measured(name, cache, arguments.counts)
+                add_rows(arguments.rows, found)
+                rows += found
+    lines = lines_of(rows, arguments.counts)
+    if arguments.page is None:
+        show(lines, width=140)
+        return
+    machine = f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}"
+    write_between(arguments.page, marks_of("thunder_benchmarks.lookups"), f"{machine}\n\n{markdown(lines)}")
 
 
 if __name__ == "__main__":
