@@ -12,11 +12,14 @@ from thunder_frontend._external_state.reads import Reads
 from thunder_frontend._library_code import module_calls
 from thunder_frontend._library_code.beneath_torch import called_by_name
 from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
-from thunder_guards import MembershipGuard
+from thunder_guards import EmptyGuard, HeldPartGuard, IdentityGuard, MembershipGuard, SameObjectGuard, TypeGuard
+from thunder_guards.kinds import is_value
 from thunder_guards.mutations import is_empty
 from thunder_guards.sources import Source, held
 
 BUILTINS = builtins.__dict__
+NESTED = 0x10
+"""The flag of code that was written within that of a function."""
 OWN = module_calls.__dict__
 
 
@@ -33,8 +36,26 @@ class FunctionReads:
         self._cells: set[int] = set()  # of external functions: functions that the program makes may read them, too
         self._codes: dict[int, Any] = {}
         self._native: set[Any] = set()
-        self._found_in: dict[int, Source] = {}
-        """The way to each cell that was read, by its ``id``: what is found by one way is guarded once."""
+
+    def given(self, function: FunctionType, source: Source) -> None:
+        """Guard what a function is that a call was given: one that was made of the same code does as well.
+
+        Args:
+            function: see :func:`is_made_anew`.
+            source: how the program got at it.
+        """
+        external, name = self._external, function.__qualname__
+        external.guards.append(TypeGuard(source, FunctionType))
+        external.guards += [HeldPartGuard(function, name, part, source) for part in PARTS]
+        external.guards.append(EmptyGuard(Source(source, "attribute", "__dict__")))
+        external.know(function, source)
+        closure = Source(source, "attribute", "__closure__")
+        for index, cell in enumerate(function.__closure__ or ()):
+            here, known = Source(closure, "item", index), external.source_of(cell)
+            if known is None:
+                external.know(cell, here)
+            else:
+                external.guards.append(IdentityGuard(here, cell) if known.is_held else SameObjectGuard(here, known))
 
     def entered(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Guard what a function that is about to run is made of; pass it the tensors among its defaults."""
@@ -46,7 +67,9 @@ class FunctionReads:
             self._reads.classes.entered(function, args)
         if self._external.source_of(function) is None:
             return
-        self._cells.update([id(cell) for cell in function.__closure__ or ()])
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            self._cells.add(id(cell))
+            self._way_to(function, name, cell)
         if not is_ours(function):
             self.made_of(function, len(args) + len(kwargs) < code.co_argcount + code.co_kwonlyargcount)
             if function.__defaults__ is not None or function.__kwdefaults__ is not None:
@@ -54,6 +77,8 @@ class FunctionReads:
 
     def made_of(self, function: FunctionType, needs_defaults: bool = False) -> None:
         """Guard the code of a function, and what its parameters are by default; that nothing is, if they need it."""
+        if self._external.source_of(function) is not None and not self._external.is_held(function):
+            return  # it was given, and all of this is guarded
         self._external.part(function, function.__qualname__, "__code__")
         if needs_defaults or function.__defaults__ is not None or function.__kwdefaults__ is not None:
             self._external.part(function, function.__qualname__, "__defaults__")
@@ -79,16 +104,24 @@ class FunctionReads:
         cell = _cell(function, name)
         if not self._is_read(function, cell):
             return value
-        source = self._found_in.get(id(cell))
-        if source is None:
-            source = self._found_in[id(cell)] = held(cell, name)
-        return self._external.read(source, "cell", name, value)
+        return self._external.read(self._way_to(function, name, cell), "cell", name, value)
+
+    def _way_to(self, function: FunctionType, name: str, cell: Any) -> Source:
+        """Return how the program gets at a cell: by the function, unless it knows it by another one."""
+        known = self._external.source_of(cell)
+        if known is None:
+            known = held(cell, name)
+            self._external.know(cell, known)
+        elif not known.is_held and self._external.is_held(function):
+            self._external.hold_from(known, cell)
+            known = self._external.source_of(cell) or known
+        return known
 
     def missing(self, function: FunctionType, name: str) -> None:
         """Guard that a variable of a closure of an external function has no value."""
         cell = _cell(function, name)
         if self._is_read(function, cell):
-            self._external.know(cell, held(cell, name))
+            self._way_to(function, name, cell)
             self._reads.answers.result_of(is_empty, (cell,), True)
 
     def is_outside(self, cell: object) -> bool:
@@ -145,6 +178,17 @@ class FunctionReads:
         for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
             if name in named and name not in kwargs:
                 kwargs[name] = self._reads.containers.item(named, name, named[name])
+
+
+PARTS = ("__code__", "__globals__", "__defaults__", "__kwdefaults__")
+"""What a function is made of besides its closure."""
+
+
+def is_made_anew(value: object) -> bool:
+    """Whether a value is a function as each run of the code around it makes one: of code, variables and constants."""
+    if type(value) is not FunctionType or not value.__code__.co_flags & NESTED:
+        return False
+    return all(map(is_value, value.__defaults__ or ())) and value.__kwdefaults__ is None and not value.__dict__
 
 
 def _cell(function: FunctionType, name: str) -> Any:

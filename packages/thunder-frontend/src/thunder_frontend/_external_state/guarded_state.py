@@ -19,7 +19,7 @@ from thunder_frontend._external_state.attribute_reads import AttributeReads
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.container_reads import ContainerReads
 from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues
-from thunder_frontend._external_state.function_reads import FunctionReads
+from thunder_frontend._external_state.function_reads import FunctionReads, is_made_anew
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
 from thunder_frontend._external_state.native_frames import NativeFrames
@@ -179,6 +179,9 @@ class GuardedState(Known):
             return
         refuse_iterators(source, value)
         known = self._sources.get(id(value))
+        if slot is None and known is None and is_made_anew(value) and source.is_of_the_call():
+            self.functions.given(value, source)
+            return
         if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
             if slot is None and isinstance(value, MAY_DIE) and source.is_of_the_call():
                 self._same_as_before(source, value, known)
