@@ -207,3 +207,60 @@ def test_a_function_is_handed_on_and_not_kept():
         del f, found
         gc.collect()
         assert reference() is None
+
+
+def sparse_product(x):
+    return torch.sparse.mm(torch.eye(4).to_sparse(), x)
+
+
+SPLITS = {
+    "before and after": lambda f, x: f(sparse_product(f(x))),
+    "after": lambda f, x: f(sparse_product(x)),
+    "by another name": lambda f, x: (functools.partial(f), sparse_product(x))[0](x) + x,
+}
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+@pytest.mark.parametrize("name", SPLITS)
+def test_what_comes_behind_a_split_is_given_the_function_of_the_call(name):
+    eager = SPLITS[name]
+    compiled = jit(eager, fallback="split")
+    for _ in range(4):
+        x, w = torch.randn(4, 4), torch.randn(4)
+        torch.testing.assert_close(compiled(multiplies(w), x), eager(multiplies(w), x))
+
+
+class Gain:
+    """Scales gradients."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def scaled(self, gradient):
+        return gradient * self.factor
+
+
+HOOKS = {
+    "function": lambda y, gain: y.register_hook(multiplies(gain.factor)),
+    "given function": lambda y, f: y.register_hook(f),
+    "function in a closure": lambda y, f: y.register_hook(lambda gradient: f(gradient) * 2),
+    "object in a closure": lambda y, gain: y.register_hook(lambda gradient: gradient * gain.factor),
+    "method": lambda y, gain: y.register_hook(gain.scaled),
+}
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+@pytest.mark.parametrize("name", HOOKS)
+def test_hooks_on_tensors_are_those_of_the_call(name):
+    def eager(x, given):
+        y = x * 2
+        HOOKS[name](y, given)
+        return (y * y).sum()
+
+    compiled = jit(eager, fallback="split")
+    for factor in (3.0, torch.ones(4) / 3, 5.0, torch.arange(4.0), 3.0):
+        given = multiplies(factor) if name in ("given function", "function in a closure") else Gain(factor)
+        x, y = [torch.ones(3, 4, requires_grad=True) for _ in range(2)]
+        compiled(x, given).backward()
+        eager(y, given).backward()
+        torch.testing.assert_close(x.grad, y.grad)

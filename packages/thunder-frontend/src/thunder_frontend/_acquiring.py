@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -223,9 +224,13 @@ class Acquiring(Tracer):
         splits = self.settings.splits
         if splits is None or self.levels.stack:
             return DECLINED
-        found = splits.pause(
-            function, args, kwargs, self._suspended(), lambda value: self.external.source_of(value) is not None
-        )
+        found = splits.pause(function, args, kwargs, self._suspended(), self._was_there)
         if found is None or run_arrays_in(found.values):  # whose values the program behind the call would rest on
             return DECLINED
         return Left(found)
+
+    def _was_there(self, value: object) -> bool:
+        """Whether an object was there before the program; of a function, whether it is the very same on each call."""
+        if isinstance(value, FunctionType):
+            return self.external.is_held(value)
+        return self.external.source_of(value) is not None

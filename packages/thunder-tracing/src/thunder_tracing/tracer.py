@@ -233,9 +233,7 @@ class Tracer(WriteCalls):
 
     def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
         """Do what ``Tensor.register_hook`` does."""
-        return hook_tensor(
-            self, self.custom_functions.rules, tensor, hook, lambda v: self.external.source_of(v) is not None
-        )
+        return hook_tensor(self, self.custom_functions.rules, tensor, hook, self.external.stays)
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""

@@ -76,6 +76,8 @@ class Unwatched:
                 self._external.mutations.watch_buffer(value)
                 for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
                     self.escapes(self._reads.attributes.found(value, name, item))
+        elif isinstance(value, types.MethodType):  # which is another one each time that it is read
+            self.escapes(value.__self__, watched)
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 
