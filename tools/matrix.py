@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 from run_tests import plan, relative
@@ -37,11 +37,11 @@ NAME = re.compile(r"^[A-Za-z0-9._-]+")
 EDITABLE = "editables>=0.5"  # what the build backend needs to install a folder as it is
 INTRODUCTION = """# Supported versions
 
-Test results of `python3 tools/dev.py matrix --torch VERSION`, with one column for each combination of versions and
-day. A row is one package, with its docstrings and its README; `integration` stands for the tests across packages and
-the code on these pages. Each number counts passed tests. Failed and skipped tests are listed beside it, and an empty
-cell was not run. If your PyTorch is newer than the newest one tested, `import thunder` warns once and names the
-tested range.
+Test results of `python3 tools/dev.py matrix --torch VERSION`, with one column for each combination of versions. A row
+is one package, with its docstrings and its README; `integration` stands for the tests across packages and the code on
+these pages. Each number counts passed tests, of the package's latest run between the days in the row `date`. Failed
+and skipped tests are listed beside it, and an empty cell was not run. If your PyTorch is newer than the newest one
+tested, `import thunder` warns once and names the tested range.
 
 """
 PROBE = """
@@ -71,6 +71,8 @@ class Versions:
         return tuple([_numbers(text) for text in astuple(self)])
 
 
+TO = " to "
+"""What stands between the first day and the last one."""
 LABELS = ("PyTorch", "Python", "NumPy", "transformers", "date")
 Results = dict[Versions, dict[str, str]]
 Counts = dict[str, dict[str, dict[str, int]]]
@@ -267,14 +269,20 @@ def read(text: str) -> Results:
 
 
 def merge(results: Results, now: Versions, cells: dict[str, str]) -> Results:
-    """Return results with those of a run added, in the place of earlier days' of the same versions."""
+    """Return results with those of a run added, to those of earlier days of the same versions.
+
+    Example:
+        >>> before, now = (Versions("2.15.0", "3.11.7", "2.4.6", "none", day) for day in ("2026-11-26", "2026-11-27"))
+        >>> found = merge({before: {"thunder-ir": "709", "thunder-vmap": "15"}}, now, {"thunder-ir": "710"})
+        >>> [(column.date, sorted(cells.items())) for column, cells in found.items()]
+        [('2026-11-26 to 2026-11-27', [('thunder-ir', '710'), ('thunder-vmap', '15')])]
+    """
     same = [column for column in results if astuple(column)[:-1] == astuple(now)[:-1]]
-    kept = {
-        column: {p: c for p, c in found.items() if column not in same or p not in cells}
-        for column, found in results.items()
-    }
-    kept[now] = {**kept.get(now, {}), **cells}
-    return {column: kept[column] for column in sorted(kept, key=lambda c: c.order) if kept[column]}
+    earlier = {p: c for column in same for p, c in results[column].items() if p not in cells}
+    days = sorted({now.date, *[day for column in same if earlier for day in column.date.split(TO)]})
+    column = replace(now, date=TO.join(dict.fromkeys([days[0], days[-1]])))
+    kept = {c: found for c, found in results.items() if c not in same} | {column: {**earlier, **cells}}
+    return {c: kept[c] for c in sorted(kept, key=lambda c: c.order)}
 
 
 def page(results: Results) -> str:
