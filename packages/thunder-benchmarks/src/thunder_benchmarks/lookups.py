@@ -87,8 +87,7 @@ def lines_of(rows: Sequence[Row], counts: Sequence[int]) -> list[list[str]]:
         line = [name, cache]
         for count in counts:
             row, first = cells.get((name, cache, count)), cells.get((name, cache, counts[0]))
-            known = row is not None and first is not None
-            line.append(f"{row.programs}, {row.cost:.1f}, {row.cost / first.cost:.2f}" if known else "")
+            line.append(f"{row.programs}, {row.cost:.1f}, {row.cost / first.cost:.2f}" if row and first else "")
         lines.append(line)
     return lines
 

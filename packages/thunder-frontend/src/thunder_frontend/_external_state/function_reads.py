@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import typing
 from types import FunctionType
 from typing import Any
 
@@ -184,7 +185,7 @@ PARTS = ("__code__", "__globals__", "__defaults__", "__kwdefaults__")
 """What a function is made of besides its closure."""
 
 
-def is_made_anew(value: object) -> bool:
+def is_made_anew(value: object) -> typing.TypeGuard[FunctionType]:
     """Whether a value is a function as each run of the code around it makes one: of code, variables and constants."""
     if type(value) is not FunctionType or not value.__code__.co_flags & NESTED:
         return False
