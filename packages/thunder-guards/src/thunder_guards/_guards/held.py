@@ -18,7 +18,8 @@ from thunder_ir import Context
 
 GETTERS: dict[str, Callable[[Any], Any]] = {
     "type": type,
-    **{name: attrgetter(name) for name in ("__code__", "__globals__", "__defaults__", "__kwdefaults__", "__mro__", "__dict__")},
+    **{name: attrgetter(name) for name in ("__code__", "__globals__", "__defaults__", "__kwdefaults__")},
+    **{name: attrgetter(name) for name in ("__mro__", "__dict__")},
     **{name: attrgetter(name) for name in ("default_factory", "func", "args", "keywords")},
 }
 """What is looked at, by name."""
