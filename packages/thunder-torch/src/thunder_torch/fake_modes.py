@@ -6,8 +6,10 @@ A mode asks the settings of ``torch._dynamo`` for a few things, and for these al
 from __future__ import annotations
 
 import builtins
+import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -16,6 +18,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from thunder_torch.uncast import without_autocast
 from thunder_torch.without_compilers import leave_compilers_alone
 
 aten = torch.ops.aten
@@ -24,6 +27,7 @@ IN_FORMAT = frozenset({aten.native_batch_norm.default, aten.channel_shuffle.defa
 PyTorch's fake tensors keep the input's strides, or none."""
 
 ASKED_FOR = "torch._dynamo.config"
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 
 class _Settings:
@@ -143,4 +147,29 @@ def _without_data(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
 
 
-__all__ = ["QuickMode", "fake_outputs"]
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Switch off autocast, whose casts are recorded before a call, and inference mode.
+
+    In inference mode PyTorch does not take operations apart for fake tensors.
+    """
+    with without_autocast():
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False), torch.no_grad():
+                yield
+        else:
+            yield
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep what fake kernels refuse out of the log: the error is raised, in PyTorch's own words."""
+    before = _FAKE_LOG.disabled
+    _FAKE_LOG.disabled = True
+    try:
+        yield
+    finally:
+        _FAKE_LOG.disabled = before
+
+
+__all__ = ["QuickMode", "fake_outputs", "plainly", "unlogged"]

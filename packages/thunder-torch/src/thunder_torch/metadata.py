@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_ir import (
     IntegerProxy,
@@ -27,10 +24,11 @@ from thunder_ir import (
 )
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError, WithoutValuesError
+from thunder_torch.fake_modes import plainly, unlogged
 from thunder_torch.marked_sizes import told_by_marks
 from thunder_torch.memo import Memo, Renamed, arguments_key
-from thunder_torch.names import name_of, path_of
-from thunder_torch.only_views import fake_views, is_only_view
+from thunder_torch.names import name_of
+from thunder_torch.only_views import laid_out, lays_out
 from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.sequences import told_by_fewer_steps, with_few_steps
 from thunder_torch.specs import (
@@ -53,8 +51,8 @@ from thunder_torch.trials import (
     succeeds,
     tried,
 )
-from thunder_torch.uncast import without_autocast
 from thunder_torch.unknown_sizes import STAND_INS, fresh_number, has_unknown_sizes
+from thunder_torch.watched_draws import Draws, watching
 
 _MEMO = Memo()
 Told = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -157,7 +155,7 @@ def _connected(
         inputs.append(real_of(value, 1) if isinstance(value, TensorProxy) else value.detach().clone())
         return inputs[-1]
 
-    with _plainly(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+    with plainly(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
         for kind in (_Known, _unknown_sizes, partial(_unknown_sizes, least=2)):
             fakes = kind(name_of(function))
             try:
@@ -208,9 +206,6 @@ def _fresh(sizes: tuple[Any, ...] | None, made: dict[int, Any]) -> Any:
     return None if sizes is None else tuple([d if d.__class__ is int else fresh_number(d, made) for d in sizes])
 
 
-_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
-
-
 def _run(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], quickly: Told | None = None
 ) -> Any:
@@ -234,6 +229,8 @@ def _run(
     found = None if quickly is None else quickly(args, kwargs)
     if found is not None:
         return found
+    if lays_out(function, args, kwargs):
+        return laid_out(function, args, kwargs, known)
     if not kwargs:
         found = told_by_fewer_steps(lambda args: spec_of(function, args, {}), function, args)
         if found is not None:
@@ -358,27 +355,17 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         inputs.append(fakes.tensor(value))
         return inputs[-1]
 
-    with _plainly():
+    with plainly():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(inputs)
-        with fakes.mode, unlogged(), _watching(function):
-            if inputs and isinstance(fakes, _Known) and _lays_out(function, fake_args, fake_kwargs):
-                output = fake_views(function, fake_args, fake_kwargs)
-            else:
-                output = function(*fake_args, **fake_kwargs)
+        with fakes.mode, unlogged(), watching(function):
+            output = function(*fake_args, **fake_kwargs)
         if _versions(inputs) != versions:
             raise UnsupportedMutationError(
                 f"{name_of(function)} writes to its arguments; operations of a program return values. Use an "
                 f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
             )
         return spec_of_result(output, inputs, known, None if isinstance(fakes, _Known) else fakes)
-
-
-def _lays_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether what a call returns is known to PyTorch's dispatcher, which is faster than a mode for fake tensors."""
-    return (
-        is_only_view(function, args, kwargs) and isinstance(args[0], FakeTensor) and args[0].fake_device.type == "cpu"
-    )
 
 
 def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -470,39 +457,9 @@ def _is_estimated(args: Any, kwargs: Any) -> bool:
     return any([is_unknown(p) and not isinstance(p, IntegerProxy) for p in flat_proxies((args, kwargs))])
 
 
-@contextmanager
-def _plainly() -> Iterator[None]:
-    """Switch off autocast, whose casts are recorded before a call, and inference mode.
-
-    In inference mode PyTorch does not take operations apart for fake tensors.
-    """
-    with without_autocast():
-        if torch.is_inference_mode_enabled():
-            with torch.inference_mode(False), torch.no_grad():
-                yield
-        else:
-            yield
-
-
-class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operation that runs draws random numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.found = False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded in func.tags and not self.found:
-            names = [a.name for a in func._schema.arguments]
-            given = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
-            # attention is tagged for the sake of its dropout
-            self.found = "dropout_p" not in names or bool(given.get("dropout_p"))
-        return func(*args, **(kwargs or {}))
-
-
 def draws_numbers(function: Callable[..., Any], *args: Any) -> bool:
     """Whether a call of a function that may draw random numbers does so for these arguments, proxies for tensors."""
-    draws = _Draws()
+    draws = Draws()
 
     def watched(*fakes: Any) -> Any:
         with draws:
@@ -513,40 +470,6 @@ def draws_numbers(function: Callable[..., Any], *args: Any) -> bool:
     except (DynamicOutputShapeException, DataDependentOutputException):
         return True
     return draws.found
-
-
-_DREW = Memo()
-
-
-@contextmanager
-def _watching(function: Any) -> Iterator[None]:
-    """Find out whether a callable that is not PyTorch's own draws random numbers."""
-    if path_of(function):
-        yield
-        return
-    with _Draws() as draws:
-        yield
-    if draws.found:
-        _DREW.keep(function, True)
-
-
-def drew(function: Any) -> bool:
-    """Whether a callable that is not PyTorch's own was seen to draw random numbers, when its metadata were asked."""
-    try:
-        return function in _DREW
-    except TypeError:
-        return False
-
-
-@contextmanager
-def unlogged() -> Iterator[None]:
-    """Keep what fake kernels refuse out of the log: the error is raised, in PyTorch's own words."""
-    before = _FAKE_LOG.disabled
-    _FAKE_LOG.disabled = True
-    try:
-        yield
-    finally:
-        _FAKE_LOG.disabled = before
 
 
 def _versions(tensors: list[torch.Tensor]) -> list[int]:
@@ -569,6 +492,6 @@ class MetaOf:
 
 
 __all__ = [
-    "MetaOf", "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors",
-    "metadata_of", "spec_of", "tensors_of", "unlogged",
+    "MetaOf", "TensorSpec", "connected_to", "data_dependent", "map_tensors",
+    "metadata_of", "spec_of", "tensors_of",
 ]  # fmt: skip

@@ -18,13 +18,14 @@ from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_
 from thunder_lang.language import core
 from thunder_torch.around import Around
 from thunder_torch.communication import communication_tags
-from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
+from thunder_torch.metadata import MetaOf, connected_to, map_tensors, metadata_of, tensors_of
 from thunder_torch.names import LTORCH, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
 from thunder_torch.traits import Trait, has_trait, is_pytorchs
 from thunder_torch.views import is_view
+from thunder_torch.watched_draws import drew
 from thunder_vmap import batching_rule
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, map_values
+from thunder_ir import Device, IntegerProxy, NumberProxy, TensorProxy, map_values
 from thunder_torch.convert import from_torch_device, from_torch_dtype, unheld_kind
 from thunder_torch.errors import UnknownMetadataError
 from thunder_torch.unknown_sizes import SYMBOLS
@@ -88,13 +88,20 @@ def plain(number: NumberProxy) -> Any:
     return int(number) if isinstance(number, IntegerProxy) else number.value
 
 
-def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown: _Unknown | None = None) -> Any:
+def spec_of_result(
+    output: Any,
+    inputs: list[torch.Tensor],
+    known: bool,
+    unknown: _Unknown | None = None,
+    device: Device | None = None,
+) -> Any:
     """Return ``output`` with specifications for its tensors.
 
     Args:
         inputs: the tensors that were given, in order.
         known: whether the strides of all of them were.
         unknown: what made them, if some sizes are symbolic or known only when the program runs.
+        device: of the tensors that the outputs stand for, if not theirs.
     """
     storages = {storage_key(t): i for i, t in reversed(list(enumerate(inputs)))}
 
@@ -114,7 +121,7 @@ def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown
         return TensorSpec(
             shape,
             from_torch_dtype(tensor.dtype),
-            from_torch_device(tensor.device),
+            device or from_torch_device(tensor.device),
             tensor.requires_grad,
             strides,
             argument,

@@ -27,6 +27,11 @@ class Trait(Enum):
     TAKES_INTEGERS = auto()  # takes integers alone besides a tensor, where its schema tells of tensors or of nothing
     SAVES_NOTHING = auto()  # autograd saves none of its arguments, so that freeing them takes nothing away
     SHAPED_BY_METADATA = auto()  # looks at values to check them or to choose a way, not for the shape of its result
+    IN_ROWS = auto()  # its results are new and lie row by row, however its arguments lie
+    KEEPS_ROWS = auto()  # of tensors that lie row by row it makes new ones that do
+    KEEPS_ORDER = auto()  # a new result of it lies in the order of its arguments, as those of elementwise kernels do
+    JOINS = auto()  # its result lies row by row unless all it is given are images that lie with their channels last
+    LAYS_OUT = auto()  # returns a view of its first argument or a copy, as its sizes and strides alone say
     MISTOLD = auto()  # of its results PyTorch's fake kernel tells wrong sizes and dtypes
     READS_MEMORY = (
         auto()

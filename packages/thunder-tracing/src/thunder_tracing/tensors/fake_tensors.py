@@ -12,7 +12,8 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from thunder_guards.program import Input
 from thunder_ir import BoundSymbol, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
 from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
-from thunder_torch.metadata import metadata_of, unlogged
+from thunder_torch.fake_modes import unlogged
+from thunder_torch.metadata import metadata_of
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import at_first_place
 from thunder_torch.specs import map_tensors, tensors_of
