@@ -18,6 +18,9 @@ from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.rounding import floating, narrow_to, wide
 from thunder_torch.row_order import in_rows
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
+
+state("log_softmax", "softmax", traits=(Trait.IN_ROWS,))
 
 
 @torchsymbol(F.relu, tags=POINTWISE)
@@ -48,12 +51,16 @@ def relu6(a: TensorProxy, inplace: bool = False) -> TensorProxy:
 @torchsymbol(F.hardtanh, tags=POINTWISE)
 def hardtanh(a: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """``a`` kept between ``min_val`` and ``max_val``."""
-    return _flat_outside(a, min_val, max_val) if a.dtype.is_floating else NotImplemented
+    if not a.dtype.is_floating or min_val > max_val:
+        return NotImplemented
+    return _flat_outside(a, min_val, max_val)
 
 
 @torchsymbol(F.gelu, torch._C._nn.gelu, tags=POINTWISE)
-def gelu(a: TensorProxy, *, approximate: str = "none") -> TensorProxy:
+def gelu(a: TensorProxy, *, approximate: str = "none") -> Any:
     """``a`` times the normal distribution function of ``a``, or its approximation by a hyperbolic tangent."""
+    if approximate not in ("none", "tanh"):
+        return NotImplemented
     x = floating("gelu", a)
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
@@ -228,8 +235,10 @@ def hardshrink(a: TensorProxy, lambd: float = 0.5) -> TensorProxy:
 
 
 @torchsymbol(F.softshrink, torch._C._nn.softshrink, tags=POINTWISE)
-def softshrink(a: TensorProxy, lambd: float = 0.5) -> TensorProxy:
+def softshrink(a: TensorProxy, lambd: float = 0.5) -> Any:
     """``a`` moved by ``lambd`` towards zero, zero where it would cross."""
+    if lambd < 0:
+        return NotImplemented
     zero = lang.zeros_like(a)
     # A NaN compares as false everywhere and stays.
     return lang.where(a > lambd, a - lambd, lang.where(a < -lambd, a + lambd, a * zero))

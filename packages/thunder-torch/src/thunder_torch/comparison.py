@@ -29,8 +29,10 @@ ge = _compare(lang.ge, torch.ge, Tensor.ge, torch.greater_equal, Tensor.greater_
 @torchsymbol(torch.isclose, Tensor.isclose, tags=COMPARISON)
 def isclose(
     a: TensorProxy, other: TensorProxy, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> TensorProxy:
+) -> Any:
     """Whether ``abs(a - other) <= atol + rtol * abs(other)``, or both are equal."""
+    if rtol < 0 or atol < 0:
+        return NotImplemented
     return lang.isclose(a, other, rtol, atol, equal_nan)
 
 
