@@ -20,6 +20,27 @@ compiled = thunder.jit(program)
 for _ in range(3):
     compiled(x, w, b).backward()
 """
+FIRST_CALL_OF_A_MODEL = """
+from torch import nn
+from torch.nn import functional as F
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(16, 8), nn.Embedding(4, 8)
+        self.norm, self.heads, self.out = nn.LayerNorm(8), nn.Linear(8, 24), nn.Linear(8, 16)
+    def forward(self, x, targets):
+        batch, length = x.shape
+        x = self.tokens(x) + self.places(torch.arange(length, device=x.device))
+        q, k, v = [t.view(batch, length, 2, 4).transpose(1, 2) for t in self.heads(self.norm(x)).split(8, dim=2)]
+        turned = torch.cat([-k[..., 2:], k[..., :2]], -1) * torch.arange(length).float().cos()[:, None]
+        attended = F.scaled_dot_product_attention(q, turned, v, is_causal=True)
+        x = x + attended.transpose(1, 2).contiguous().view(batch, length, 8)
+        logits = self.out(F.gelu(x.softmax(-1)))
+        return F.cross_entropy(logits.view(-1, 16), targets.reshape(-1))
+compiled = thunder.jit(Model())
+for _ in range(3):
+    compiled(torch.zeros(2, 4, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)).backward()
+"""
 
 
 MANY_KINDS = """
@@ -43,7 +64,11 @@ FOR_GPUS = (
 """What is imported only where somebody names it."""
 
 
-@pytest.mark.parametrize("then", ["", FIRST_CALL], ids=["import", "first call and backward"])
+@pytest.mark.parametrize(
+    "then",
+    ["", FIRST_CALL, FIRST_CALL_OF_A_MODEL],
+    ids=["import", "first call and backward", "first call and backward of a model"],
+)
 def test_loads_none_of_pytorchs_compilers(then):
     assert not {*HEAVY, *FOR_GPUS} & loaded_by(then)
 

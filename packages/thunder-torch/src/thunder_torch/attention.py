@@ -12,11 +12,13 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
 from thunder_torch.activation import softmax_of
+from thunder_torch.elementwise_layouts import elementwise_strides
 from thunder_torch.random import drop
 from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 
+state("embedding", traits=(Trait.IN_ROWS,))
 state("_native_multi_head_attention", "multi_head_attention_forward", traits=(Trait.DRAWS, Trait.SIZES_ARE_PRODUCTS))
 
 
@@ -25,7 +27,40 @@ def _mask_of(query: TensorProxy, key: TensorProxy) -> TensorProxy:
     return lang.tril(lang.full((rows, columns), True, dtypes.bool8, query.device))
 
 
-@torchsymbol(F.scaled_dot_product_attention, tags=(OpTags.MATMUL,))
+def _attention_meta(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: Any = False,
+    scale: Any = None,
+    enable_gqa: Any = False,
+) -> Any:
+    """What the kernel for CPUs makes of heads that are alike: a result laid out as the queries are.
+
+    PyTorch tells all other cases.
+    """
+    given = (query, key, value)
+    if attn_mask is not None or dropout_p != 0.0 or enable_gqa or not torch._C._get_flash_sdp_enabled():
+        return NotImplemented
+    if not all([t.__class__ is TensorProxy and t.ndim == 4 and t.strides is not None for t in given]):
+        return NotImplemented
+    if any([d.__class__ is not int or d == 0 for t in given for d in (*t.shape, *t.strides)]):
+        return NotImplemented
+    if key.shape != value.shape or query.shape[:2] != key.shape[:2] or query.shape[3] != key.shape[3]:
+        return NotImplemented
+    if any([t.device.type != "cpu" or t.dtype is not query.dtype or t.strides[3] != 1 for t in given]):
+        return NotImplemented
+    if query.dtype not in (dtypes.float32, dtypes.float64) or scale is not None and scale.__class__ is not float:
+        return NotImplemented
+    shape: Any = tuple(query.shape)
+    strides = elementwise_strides(shape, [(shape, tuple(query.strides))])
+    tracked = torch.is_grad_enabled() and any([t.requires_grad for t in given])
+    return TensorProxy(shape, query.dtype, query.device, tracked, strides)
+
+
+@torchsymbol(F.scaled_dot_product_attention, tags=(OpTags.MATMUL,), meta=_attention_meta)
 def scaled_dot_product_attention(
     query: TensorProxy,
     key: TensorProxy,

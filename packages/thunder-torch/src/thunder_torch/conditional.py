@@ -14,6 +14,7 @@ from thunder_prims.conditional import jointly_clamped_maps
 from thunder_prims.derivatives import derivatives
 from thunder_torch.symbol import requires_gradient, torchsymbol
 from thunder_torch.torch_versions import SHARES_GRADIENTS
+from thunder_torch.traits import Trait
 
 if SHARES_GRADIENTS:
     derivatives(prims.clamp, replace=True)(jointly_clamped_maps)
@@ -33,7 +34,7 @@ def where_method(a: TensorProxy, condition: TensorProxy, other: Any) -> TensorPr
     return lang.where(condition, a, other)
 
 
-@torchsymbol(torch.masked_fill, Tensor.masked_fill, tags=(OpTags.ELEMENTWISE,))
+@torchsymbol(torch.masked_fill, Tensor.masked_fill, tags=(OpTags.ELEMENTWISE,), traits=(Trait.IN_ROWS,))
 def masked_fill(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
     """``value`` where the mask holds, elsewhere ``a``."""
     return lang.masked_fill(a, mask, value)

@@ -17,7 +17,9 @@ from thunder_vmap import batching_rule
 
 CAST = (OpTags.CAST,)
 MAYBE = (Trait.MAY_VIEW,)
+CONVERTS = (Trait.MAY_VIEW, Trait.KEEPS_ORDER)
 SAVES_NOTHING = (Trait.SAVES_NOTHING,)
+state("contiguous", traits=(Trait.LAYS_OUT,))
 state("data", "dequantize", "requires_grad_", "to_dense", traits=MAYBE)
 
 
@@ -29,7 +31,7 @@ def cast(a: TensorProxy, dtype: Any = None, device: Any = None) -> TensorProxy:
     return a if dtype is None else lang.to(a, dtype=from_torch_dtype(dtype))
 
 
-@torchsymbol(Tensor.to, tags=CAST, name="to", traits=MAYBE)
+@torchsymbol(Tensor.to, tags=CAST, name="to", traits=CONVERTS)
 def to(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     """Return ``a`` in another dtype, on another device, or as another tensor."""
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
@@ -64,7 +66,7 @@ def _method(method: Any, dtype: torch.dtype) -> Symbol:
         return _laid_out(cast(a, dtype), a, memory_format)
 
     convert.__doc__ = f"Return ``a`` as ``{dtype}``."
-    return torchsymbol(method, tags=CAST, name=f"Tensor_{method.__name__}", traits=MAYBE)(convert)
+    return torchsymbol(method, tags=CAST, name=f"Tensor_{method.__name__}", traits=CONVERTS)(convert)
 
 
 bfloat16_method = _method(Tensor.bfloat16, torch.bfloat16)
@@ -117,7 +119,7 @@ def copy(a: TensorProxy, source: Any, non_blocking: bool = False) -> Any:
     return lang.clone(result) if result is source else result
 
 
-@torchsymbol(torch.clone, Tensor.clone, traits=SAVES_NOTHING)
+@torchsymbol(torch.clone, Tensor.clone, traits=(Trait.SAVES_NOTHING, Trait.KEEPS_ORDER))
 def clone(a: TensorProxy, *, memory_format: Any = None) -> TensorProxy:
     """Copy ``a`` to memory of its own."""
     return lang.clone(a)

@@ -27,6 +27,11 @@ state(
 state("asarray", traits=(Trait.MAY_VIEW,))
 state("arange", "full", "range", "tensor", "tril_indices", "triu_indices", traits=(Trait.CREATES,))
 state("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", traits=(Trait.UNSET,))
+state(
+    "arange", "empty", "eye", "full", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "zeros",
+    traits=(Trait.IN_ROWS,),
+)  # fmt: skip
+state("empty_like", "full_like", "ones_like", "zeros_like", traits=(Trait.KEEPS_ORDER,))
 state("full_like", "ones_like", "empty_like", "zeros_like", traits=(Trait.SHAPE_ONLY,))
 state("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", traits=(Trait.SHAPE_ONLY,))
 

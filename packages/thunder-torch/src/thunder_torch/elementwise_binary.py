@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import Symbol, TensorProxy
+from thunder_ir import OpTags, Symbol, TensorProxy
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.metadata import metadata_of
@@ -17,6 +17,8 @@ from thunder_torch.symbol import composed, requires_gradient, torchsymbol
 from thunder_torch.torch_versions import SHARES_GRADIENTS
 from thunder_torch.traits import Trait, state
 
+SWAPS = (Trait.KEEPS_ROWS,)
+"""Of what hands its operands to a kernel in the other order, which decides how results of unlike operands lie."""
 state("add", "rsub", "sub", traits=(Trait.SAVES_NOTHING,))
 
 
@@ -98,12 +100,12 @@ def _as(a: Any, dtype: torch.dtype) -> Any:
     return lang.to(a, from_torch_dtype(dtype)) if isinstance(a, TensorProxy) else a
 
 
-def reflected(function: Any, *callables: Any, name: str) -> Symbol:
+def reflected(function: Any, *callables: Any, name: str, tags: tuple[OpTags, ...] = POINTWISE) -> Symbol:
     def swapped(a: Any, b: Any) -> Any:
         return function(b, a)
 
     swapped.__doc__ = f"``{function.__name__}`` with its operands swapped."
-    return torchsymbol(*callables, name=name, tags=POINTWISE)(swapped)
+    return torchsymbol(*callables, name=name, tags=tags, traits=SWAPS)(swapped)
 
 
 rsub_operator = reflected(lang.sub, Tensor.__rsub__, name="Tensor___rsub__")
@@ -115,7 +117,7 @@ rlshift_operator = reflected(lang.bitwise_left_shift, Tensor.__rlshift__, name="
 rrshift_operator = reflected(lang.bitwise_right_shift, Tensor.__rrshift__, name="Tensor___rrshift__")
 
 
-@torchsymbol(torch.rsub, tags=POINTWISE)
+@torchsymbol(torch.rsub, tags=POINTWISE, traits=SWAPS)
 def rsub(a: TensorProxy, other: Any, *, alpha: Any = 1) -> Any:
     """``other - alpha * a``."""
     return lang.sub(other, a, alpha=alpha)

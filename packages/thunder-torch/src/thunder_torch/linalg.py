@@ -18,12 +18,16 @@ from thunder_torch.symbol import composed, torchsymbol
 from thunder_torch.traits import Trait, state
 
 PRODUCT = (OpTags.MATMUL,)
+state(
+    "__matmul__", "__rmatmul__", "addmm", "addmv", "baddbmm", "bmm", "linear", "matmul", "mm", "mv",
+    traits=(Trait.IN_ROWS,),
+)  # fmt: skip
 state("cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", traits=(Trait.MAY_FAIL,))
 state("lobpcg", "pca_lowrank", "svd_lowrank", traits=(Trait.DRAWS,))
 state("istft", "lstsq", traits=(Trait.SHAPED_BY_METADATA,))
 
 matmul = composed(lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT)
-rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__")
+rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__", tags=PRODUCT)
 
 
 @torchsymbol(torch.mm, Tensor.mm, tags=PRODUCT)

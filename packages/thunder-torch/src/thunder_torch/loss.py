@@ -17,6 +17,8 @@ from thunder_torch.traits import Trait, state
 
 state("binary_cross_entropy", "_ctc_loss", traits=(Trait.MAY_FAIL,))
 state("ctc_loss", traits=(Trait.MAY_FAIL, Trait.SHAPED_BY_METADATA))
+state("cross_entropy", "nll_loss", traits=(Trait.IN_ROWS,))
+state("mse_loss", "smooth_l1_loss", traits=(Trait.KEEPS_ROWS,))
 state("gaussian_nll_loss", traits=(Trait.SHAPED_BY_METADATA,))
 
 

@@ -15,6 +15,10 @@ from thunder_torch.reduction import root
 from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.row_order import in_rows
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
+
+state("layer_norm", traits=(Trait.IN_ROWS,))
+state("batch_norm", "group_norm", "normalize", "rms_norm", traits=(Trait.KEEPS_ROWS,))
 
 
 def _trailing(a: TensorProxy, shape: Any) -> tuple[int, ...]:
@@ -70,6 +74,8 @@ def rms_norm(a: TensorProxy, normalized_shape: Any, weight: Any = None, eps: flo
     if eps is None:
         eps = torch.finfo(getattr(torch, x.dtype.name)).eps
     shape = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+    if not shape or not same_shape(a.shape[-len(shape) :], shape):
+        return NotImplemented
     normal = x * lang.rsqrt(lang.mean(x * x, _trailing(a, shape), True) + eps)
     return narrow_to(_affine(normal, weight, None), a.dtype)
 
@@ -85,6 +91,8 @@ def group_norm(a: TensorProxy, num_groups: int, weight: Any = None, bias: Any = 
     if a.numel == 0:
         return NotImplemented
     batch, channels = a.shape[:2]
+    if channels % num_groups:
+        return NotImplemented
     x = lang.reshape(wide(a), (batch, num_groups, a.numel // (batch * num_groups)))
     variance, mean = lang.var_mean(x, 2, True, correction=0)
     normal = lang.reshape((x - mean) * lang.rsqrt(variance + eps), tuple(a.shape))

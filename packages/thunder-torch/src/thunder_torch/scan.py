@@ -11,6 +11,9 @@ import thunder_lang as lang
 from thunder_ir import TensorProxy
 from thunder_torch.reduction import dtype_of
 from thunder_torch.symbol import structured, torchsymbol
+from thunder_torch.traits import Trait, state
+
+state("cumprod", "cumsum", "logcumsumexp", traits=(Trait.IN_ROWS,))
 
 
 @torchsymbol(torch.cumsum, Tensor.cumsum)
