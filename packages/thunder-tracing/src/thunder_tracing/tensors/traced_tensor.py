@@ -64,7 +64,6 @@ class TracedTensor(torch.Tensor):
     _has_node: bool
     _viewed_as: Any
     _stands_for: type
-    _strides_known: bool
     _input: Any
     _argument: Any
     _given: torch.Tensor
@@ -80,7 +79,7 @@ class TracedTensor(torch.Tensor):
     _shadow: torch.Tensor | None = None
 
     OWN = frozenset(
-        "_proxy _first _memory _seen _made _versions _has_node _viewed_as _stands_for _strides_known _input _argument "
+        "_proxy _first _memory _seen _made _versions _has_node _viewed_as _stands_for _input _argument "
         "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable _retains "
         "_shadow".split()
     )
@@ -95,7 +94,6 @@ class TracedTensor(torch.Tensor):
         )
         made._proxy = made._first = proxy
         made._stands_for = stands_for
-        made._strides_known = proxy.strides is not None
         made._viewed_as = None
         made._seen = made._made = 0
         made._has_node = proxy.requires_grad
