@@ -23,7 +23,7 @@ def elementwise_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -
         >>> from thunder_torch.elementwise_layouts import elementwise_strides
         >>> elementwise_strides((2, 3), [((2, 3), (1, 2))])
         (1, 2)
-        >>> elementwise_strides((2, 3), [((3,), (1,)), ((2, 3), (1, 2))])
+        >>> elementwise_strides((2, 3), [((2, 3), (3, 1)), ((2, 3), (1, 2))])
         (3, 1)
 
     Source:
