@@ -58,6 +58,18 @@ def test_a_folder_holds_no_more_than_it_may(tmp_path):
     assert disk.read("k29") == bytes(100) and disk.read("k0") is None
 
 
+def test_a_folder_is_looked_through_at_first_and_where_it_may_hold_too_much(tmp_path, monkeypatch):
+    os.chmod(tmp_path, 0o700)
+    for number in range(8):
+        Disk(tmp_path).write(f"k{number}", bytes(100))
+    looked, scandir = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scandir(path))
+    disk = Disk(tmp_path, most_bytes=10 * (100 + DIGEST))
+    for number in range(8, 12):
+        disk.write(f"k{number}", bytes(100))
+    assert len(looked) == 3 and len(list(tmp_path.iterdir())) == 10
+
+
 def test_a_folder_that_cannot_be_made_keeps_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     disk = Disk(tmp_path / "file" / "objects")

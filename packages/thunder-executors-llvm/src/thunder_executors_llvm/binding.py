@@ -19,7 +19,10 @@ LEVEL = 2
 """How much LLVM optimises when it chooses instructions."""
 
 PASSES = ("sroa", "simplify_cfg", "instruction_combine")
-"""What is done before: kernels are written without repetition; LLVM's own list takes ten times as long."""
+"""What is done before, of LLVM's own list, which takes ten times as long."""
+
+LEAST = ("sroa",)
+"""What is done for kernels, which are written without repetition: they are as fast as after the others."""
 
 CODE_MODEL = "small"
 """Code reaches its constants relative to where it is; in LLVM's default for code in memory it loads each address."""
@@ -75,11 +78,12 @@ def host() -> Machine:
     return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
 
 
+@cache
 def versions() -> str:
     """Return what compiled code depends on besides its text and the machine: llvmlite, LLVM, and how it is called."""
     version = ".".join(map(str, _llvm().llvm_version_info))
     wrapper = importlib.metadata.version("llvmlite")
-    return f"llvmlite {wrapper}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}, {PASSES}"
+    return f"llvmlite {wrapper}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}"
 
 
 @cache
@@ -101,12 +105,13 @@ _LOCK = threading.Lock()
 """LLVM's objects here are shared by all threads; compiling takes turns."""
 
 
-def compile_object(text: str, machine: Machine) -> bytes:
+def compile_object(text: str, machine: Machine, names: Sequence[str] = PASSES) -> bytes:
     """Compile the text of a module to an object file.
 
     Args:
         text: LLVM's textual form.
         machine: what it shall run on.
+        names: of the passes that are done before instructions are chosen.
 
     Raises:
         RuntimeError: LLVM does not accept the text; the message says where.
@@ -116,7 +121,7 @@ def compile_object(text: str, machine: Machine) -> bytes:
         module = llvm.parse_assembly(text)
         module.verify()
         passes = llvm.create_new_module_pass_manager()
-        for name in PASSES:
+        for name in names:
             getattr(passes, f"add_{name}_pass")()
         passes.run(module, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=LEVEL)))
         made: bytes = target.emit_object(module)

@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 VARIABLE = "THUNDER_LLVM_CACHE"
@@ -47,6 +47,7 @@ class Disk:
 
     folder: Path
     most_bytes: int = MOST_BYTES
+    _held: list[int] = field(default_factory=list, repr=False, compare=False)  # bytes, if that is known
 
     def read(self, key: str) -> bytes | None:
         """Return the code that was kept under a key; ``None`` if there is none, or if it is not what was written."""
@@ -75,9 +76,16 @@ class Disk:
             except OSError:
                 os.unlink(name)
                 raise
-            self.shrink()
+            self._count(DIGEST + len(code))
         except OSError:
             return
+
+    def _count(self, size: int) -> None:
+        """Shrink the folder where it may hold too much, by what it held when it was last looked at, and came since."""
+        if not self._held or self._held[0] + size > self.most_bytes:
+            self._held[:] = [self.shrink()]
+        else:
+            self._held[0] += size
 
     def is_private(self) -> bool:
         """Whether the folder is the user's own, and nobody else can write to it."""
@@ -88,8 +96,8 @@ class Disk:
         owned = not hasattr(os, "getuid") or status.st_uid == os.getuid()
         return stat.S_ISDIR(status.st_mode) and owned and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
-    def shrink(self) -> None:
-        """Delete what was used longest ago until the folder holds no more than it may."""
+    def shrink(self) -> int:
+        """Delete what was used longest ago until the folder holds no more than it may; return how much it holds."""
         files = []
         for entry in os.scandir(self.folder):
             try:
@@ -100,12 +108,13 @@ class Disk:
         held = sum([size for _, size, _ in files])
         for _, size, path in sorted(files):
             if held <= self.most_bytes:
-                return
+                break
             held -= size
             try:
                 os.unlink(path)
             except OSError:
                 continue
+        return held
 
 
 def default_disk() -> Disk | None:

@@ -138,7 +138,7 @@ class Emitter:
     def constant(self, number: float, dtype: DType, lanes: int = 1) -> Value:
         """Return a number; of vectors, in all lanes."""
         text = literal(number, dtype)
-        return Value(text if lanes == 1 else splat(SCALARS[dtype], text, lanes), dtype, lanes)
+        return Value(text if lanes == 1 else splat(SCALARS[dtype], text), dtype, lanes)
 
     def like(self, number: float, value: Value) -> Value:
         """Return a number of the same type as a value."""
@@ -248,15 +248,15 @@ def bfloat16_bits(number: float) -> int:
     return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
 
-def splat(scalar: str, text: str, lanes: int) -> str:
-    """Return a constant in all lanes."""
-    return f"<{', '.join([f'{scalar} {text}'] * lanes)}>"
+def splat(scalar: str, text: str) -> str:
+    """Return a constant in all lanes of a vector."""
+    return f"splat ({scalar} {text})"
 
 
 def broadcast(emit: Emitter, scalar: str, text: str, lanes: int) -> str:
     """Write what puts a scalar into all lanes, and return the name of the vector."""
     if not text.startswith("%"):
-        return splat(scalar, text, lanes)
+        return splat(scalar, text)
     vector = type_of(scalar, lanes)
     first = emit.define(f"insertelement {vector} poison, {scalar} {text}, i64 0")
     return emit.define(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from thunder_executors_llvm.conversion import convert
-from thunder_executors_llvm.emitter import MANGLED, SCALARS, Emitter, Value, type_of
+from thunder_executors_llvm.emitter import MANGLED, SCALARS, Emitter, Value, splat, type_of
 from thunder_ir import DType, dtypes
 from thunder_loops import Access, Add, Load, LoopPlan, Store
+
+ALL = splat("i1", "true")
+"""The mask of all lanes."""
 
 
 @dataclass(slots=True)
@@ -129,7 +132,7 @@ class Memory:
             return self._one(position, dtype, where, when)
         where = emit.widened(where, lanes)
         pointers = self._pointers(position, dtype, where)
-        chosen = _both(emit, mask, when) or _all(lanes)
+        chosen = _both(emit, mask, when) or ALL
         kept = in_memory(dtype)
         vector, name = type_of(kept, lanes), f"llvm.masked.gather.v{lanes}{MANGLED[kept]}.v{lanes}p0"
         emit.declare(f"{vector} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})")
@@ -207,7 +210,7 @@ class Memory:
         emit.declare(f"void @{name}({vector}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
         emit.line(
             f"call void @{name}({vector} {text}, <{lanes} x ptr> {pointers}, i32 {dtype.bytes}, "
-            f"<{lanes} x i1> {mask or _all(lanes)})"
+            f"<{lanes} x i1> {mask or ALL})"
         )
 
     def _pointers(self, position: int, dtype: DType, where: Value) -> str:
@@ -232,10 +235,6 @@ def _sum(emit: Emitter, a: Value, b: Value) -> Value:
 def in_memory(dtype: DType) -> str:
     """Return the type of an element in memory."""
     return "i8" if dtype is dtypes.bool8 else SCALARS[dtype]
-
-
-def _all(lanes: int) -> str:
-    return f"<{', '.join(['i1 true'] * lanes)}>"
 
 
 def _both(emit: Emitter, mask: str, when: Value | None) -> str:
