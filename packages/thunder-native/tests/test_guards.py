@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import thunder_native.guards
-from thunder_frontend import cache_misses, jit
+from thunder_frontend import cache_misses, jit, last_prologue_traces
 from thunder_native.runtime import missing, runtime
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
@@ -123,3 +123,91 @@ def test_a_program_is_made_again_where_eager_would_notice(change, compilers_load
     expected = torch.autograd.grad(module(x).sum(), [p for p in module.parameters() if p.requires_grad])
     for pair in zip(found, expected, strict=True):
         torch.testing.assert_close(*pair)
+
+
+class Named(nn.Module):
+    """Layers with attributes that a program reads."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(count)])
+        self.scale = 2.0
+        self.extra = {}
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x)) * self.scale
+        return x if not self.extra else x + 1
+
+
+FACTS = {
+    "an attribute": lambda m: setattr(m, "scale", 3.0),
+    "an attribute of a layer": lambda m: setattr(m.layers[3], "bias", None),
+    "a name in a layer": lambda m: setattr(m.layers[7], "forward", lambda x: x * 2),
+    "what was empty": lambda m: m.extra.update(a=1),
+    "a hook": lambda m: m.layers[2].register_forward_hook(lambda *args: args[2] * 2),
+    "a class": lambda m: setattr(m.layers[5], "__class__", type("Other", (nn.Linear,), {"forward": lambda s, x: -x})),
+    "the attributes as a whole": lambda m: setattr(m.layers[1], "__dict__", {**nn.Linear(4, 4).__dict__}),
+    "a method of a class": lambda m: setattr(nn.Linear, "extra_repr", lambda self: ""),
+}
+
+
+@pytest.mark.parametrize("change", FACTS)
+def test_facts_that_change_are_noticed_when_native_code_tells_them(change):
+    runtime()
+    torch.manual_seed(0)
+    module, x = Named(12), torch.randn(2, 4)
+    compiled = jit(module, executors=["+native"])
+    before = nn.Linear.extra_repr
+    with torch.no_grad():
+        for _ in range(10):
+            compiled(x)
+        (facts,) = told_by(compiled)
+        assert facts.hold() is True
+        try:
+            FACTS[change](module)
+            for _ in range(3):
+                assert torch.equal(compiled(x), module(x))
+        finally:
+            nn.Linear.extra_repr = before
+
+
+def told_by(compiled):
+    """Return what native code tells of facts in the latest program's prologue."""
+    prologue = last_prologue_traces(compiled)[-1]
+    return [v for v in prologue.context.globals.values() if type(v).__name__ == "FactsCheck"]
+
+
+def test_an_equal_value_in_the_place_of_another_one_is_taken():
+    module, x = Named(12), torch.randn(2, 4)
+    compiled = jit(module, executors=["+native"])
+    with torch.no_grad():
+        for _ in range(10):
+            compiled(x)
+        (facts,) = told_by(compiled)
+        module.scale = float("2.0")  # another object
+        assert facts.hold() is False
+        compiled(x)
+        assert facts.hold() is True and cache_misses(compiled) == 1
+
+
+def test_what_changes_at_each_call_is_left_to_python():
+    module, x = Named(12), torch.randn(2, 4)
+    compiled = jit(module, executors=["+native"])
+    with torch.no_grad():
+        for _ in range(40):
+            module.scale = float("2.0")
+            compiled(x)
+    (facts,) = told_by(compiled)
+    assert not hasattr(facts.hold, "__self__") and facts.hold() is False and cache_misses(compiled) == 1
+
+
+def test_storages_are_told_apart():
+    runtime()
+    tensors = [torch.ones(3), nn.Parameter(torch.ones(2)), torch.ones(()), *[torch.ones(1) for _ in range(300)]]
+    apart = thunder_native.guards.apart
+    assert apart(*tensors) and apart() and apart(tensors[0])
+    assert not apart(*tensors, tensors[0][1:]) and not apart(*tensors, tensors[7])
+    assert not apart(tensors[0], tensors[0].detach()) and not apart(
+        torch.ones(2).as_subclass(type("S", (torch.Tensor,), {}))
+    )

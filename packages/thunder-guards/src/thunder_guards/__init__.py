@@ -2,6 +2,7 @@
 
 import thunder_guards._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
+from thunder_guards._codegen.held_facts import HeldFacts, tells_facts
 from thunder_guards._codegen.prologue import ordered
 from thunder_guards._codegen.result_views import result_views
 from thunder_guards._codegen.specialise import Specialisation, specialise
@@ -41,6 +42,7 @@ from thunder_guards._guards import (
     metadata_of,
     nth_key,
     same_value,
+    tells_apart,
 )
 from thunder_guards._version import __version__
 from thunder_guards.mutations import MutationLog
@@ -51,10 +53,11 @@ from thunder_guards.templates import Built, External
 __all__ = [
     "ArgumentsGuard", "AttributeAbsentGuard", "BoundsGuard", "Built", "ComputedValuesGuard", "Dispatcher",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "Effect", "EmptyGuard", "Environment", "EnvironmentGuard",
-    "External", "Guard", "HeldPartGuard", "IdentityGuard", "Input", "KeysGuard", "LacksGuard", "LengthGuard",
-    "MISSED", "MembershipGuard", "MutationLog", "NotHeldGuard", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard",
+    "External", "Guard", "HeldFacts", "HeldPartGuard", "IdentityGuard", "Input", "KeysGuard", "LacksGuard",
+    "LengthGuard", "MISSED", "MembershipGuard", "MutationLog", "NotHeldGuard", "PlaceInStorageGuard", "Program",
+    "SameAsBeforeGuard",
     "SameObjectGuard", "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source",
     "Specialisation", "Step", "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__",
     "environment", "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "snapshots",
-    "specialise",
+    "specialise", "tells_apart", "tells_facts",
 ]  # fmt: skip

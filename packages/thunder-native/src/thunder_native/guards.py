@@ -1,14 +1,19 @@
-"""Guards on many tensors in native code: whether they are as they were when PyTorch's own check passed."""
+"""Guards in native code: whether many tensors are as they were when PyTorch's check passed, and facts still hold."""
 
 from __future__ import annotations
 
+import gc
 from array import array
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from thunder_guards import snapshots
+from thunder_guards import HeldFacts, snapshots, tells_apart, tells_facts
+from thunder_native.layout import items_of
 from thunder_native.runtime import runtime
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress
@@ -44,5 +49,58 @@ def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple
     return made.callable_of("unchanged", head.buffer_info()[0], (head,))
 
 
+@tells_apart
+def apart(*tensors: torch.Tensor) -> bool:
+    """Return whether it is known that no two tensors share a storage: not where native code is not in memory."""
+    return bool(runtime.cache_info().currsize) and _apart()(*tensors)
+
+
+@cache
+def _apart() -> Callable[..., bool]:
+    made = runtime()
+    head = array("q", [made.layout.tensor, made.layout.storage, id(torch.Tensor), id(torch.nn.Parameter)])
+    return made.callable_of("apart", head.buffer_info()[0], (head,))
+
+
 def _signed(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
+
+
+@tells_facts
+def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
+    """Return what tells that facts hold; ``None`` where native code is not in memory, or one is about another container
+    than a dictionary.
+    """
+    expected = items_of(facts.expected)
+    if not runtime.cache_info().currsize or expected is None:
+        return None
+    rows = [_dicts(facts.containers), _dicts(facts.without), _dicts(facts.holders)]
+    if None in rows:
+        return None
+    containers, without, holders = (row or () for row in rows)
+    made = runtime()
+    memory: list[Any] = [facts]
+    words: list[int] = []
+    for kind in ((containers, facts.keys), (without, facts.names), (holders, facts.empty), (facts.typed, facts.types),
+                 (facts.owners, facts.dicts)):  # fmt: skip
+        ids = [array("q", map(id, row)) for row in kind]
+        words += (len(ids[0]), *[each.buffer_info()[0] for each in ids])
+        words += [expected] if kind[1] is facts.keys else []
+        memory += (*kind, *ids)
+    head = array("q", [*words, id(dict), id(OrderedDict)])
+    return made.callable_of("as_found", head.buffer_info()[0], (head, memory))
+
+
+def _dicts(containers: Sequence[Any]) -> list[dict[Any, Any]] | None:
+    """Return the dictionaries that containers are, or show; ``None`` if one does something else when it is read."""
+    found = []
+    for container in containers:
+        if container.__class__ is MappingProxyType:
+            (container,) = gc.get_referents(container)
+        kind = type(container)
+        if not isinstance(container, dict) or kind.__getitem__ is not dict.__getitem__ or hasattr(kind, "__missing__"):
+            return None
+        if kind.__contains__ is not dict.__contains__:
+            return None
+        found.append(container)
+    return found

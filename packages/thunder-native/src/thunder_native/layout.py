@@ -24,6 +24,7 @@ class Layout:
     Args:
         tensor: of the pointer to PyTorch's tensor in Python's object.
         keys: of the dispatch keys in PyTorch's tensor.
+        storage: of the pointer to its storage there.
         plain: these keys.
         inference: these keys of tensors that were made in inference mode.
         records: the key by which autograd records calls.
@@ -32,6 +33,7 @@ class Layout:
 
     tensor: int
     keys: int
+    storage: int
     plain: int
     inference: int
     records: int
@@ -71,10 +73,22 @@ def layout() -> Layout | str:
     keys = _offset([t._cdata for t in tensors], [_keys(t) for t in tensors], TENSOR_WORDS)
     if keys is None:
         return "this PyTorch keeps the dispatch keys of a tensor at an unknown place"
+    storage = _offset([t._cdata for t in tensors], [t.untyped_storage()._cdata for t in tensors], TENSOR_WORDS)
+    if storage is None:
+        return "this PyTorch keeps the storage of a tensor at an unknown place"
     with torch.inference_mode():
         inference = _keys(torch.zeros(3))
     autograd = torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView
-    return Layout(tensor, keys, _keys(plain), inference, *[key.value for key in autograd])
+    return Layout(tensor, keys, storage, _keys(plain), inference, *[key.value for key in autograd])
+
+
+def items_of(row: list[object]) -> int | None:
+    """Return where a list keeps its items as long as their number stays; ``None`` if that cannot be told."""
+    if not row:
+        return 0
+    address = _words(id(row), 4)[3]
+    known = address and _words(id(row), 3)[2] == len(row) and address % _WORD == 0
+    return address if known and _words(address, len(row)) == list(map(id, row)) else None
 
 
 def offset_of_tensors() -> int:

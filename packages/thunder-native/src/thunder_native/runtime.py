@@ -103,5 +103,7 @@ def runtime() -> Runtime:
     imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
     addresses = in_memory(machine_code.TEXT, machine_code.EXPORTS, imports, binding.host(), default_disk())
-    methods = {n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "unchanged")}
+    methods = {
+        n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "unchanged", "as_found", "apart")
+    }
     return Runtime(addresses, found, methods)

@@ -12,6 +12,7 @@ from operator import call, contains, getitem, is_
 from typing import Any, TypeAlias
 
 from thunder_guards._codegen.generated import Lines
+from thunder_guards._codegen.held_facts import LEAST, FactsCheck, HeldFacts
 from thunder_guards._codegen.shared import shared_names, shared_row
 from thunder_guards._codegen.tensor_checks import tensor_checks
 from thunder_guards._guards import (
@@ -181,24 +182,47 @@ def _conditions(program: Program, context: Context) -> list[str]:
     together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held), *[id(g) for g, _ in _of_inputs(program)]}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     conditions = [*program.environment.conditions(context, attends), *program.arguments.conditions(context)]
-    if slots:
-        conditions.append(_as_found(slots, context))
-    conditions += _absent([slot for those in absent.values() for slot in those], context)
+    lacking = [slot for those in absent.values() for slot in those]
+    slotted = [slot for _, slot in empty.values()]
+    check = SlotCheck(slots)
+    about_held = [_as_found(check, context)] if slots else []
+    about_held += _absent(lacking, context)
     if len(empty) <= FEW:
-        conditions += [g.condition(context) for g, _ in empty.values()]
+        about_held += [g.condition(context) for g, _ in empty.values()]
     else:
-        slotted = [slot for _, slot in empty.values()]
         tables, keys = _rows(slotted, context)
-        conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
-    conditions += gathered(held, context)
+        about_held.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
+    about_held += gathered(held, context)
+    conditions += _at_once(about_held, _facts_of(check, lacking, slotted, held), context)
     return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
 
 
-def _as_found(guards: Sequence[Slotted], context: Context) -> str:
+def _facts_of(
+    check: SlotCheck,
+    lacking: Sequence[tuple[Any, Any]],
+    empty: Sequence[tuple[Any, Any]],
+    held: Sequence[HeldPartGuard],
+) -> HeldFacts:
+    """Return the facts that conditions about held objects are about."""
+    pairs = [zip(*slots, strict=True) if slots else ((), ()) for slots in (lacking, empty)]
+    parts = [[(g.source.held, g.value) for g in held if g.part == part] for part in ("type", "__dict__")]
+    pairs += [zip(*those, strict=True) if those else ((), ()) for those in parts]
+    rows = [shared_row(row) for pair in pairs for row in pair]
+    return HeldFacts(shared_row(check.containers), shared_row(check.keys), check.expected, *rows)
+
+
+def _at_once(conditions: list[str], facts: HeldFacts, context: Context) -> list[str]:
+    """Return conditions about held objects as one that native code may tell, if they are about many facts."""
+    if len(facts) < LEAST:
+        return conditions
+    check = context.object(FactsCheck(facts), "facts")
+    return [f"({check}.hold() or ({' and '.join(conditions)} and {check}.found()))"]
+
+
+def _as_found(check: SlotCheck, context: Context) -> str:
     """A condition that containers have what was found in them, checked by identity first."""
-    check = SlotCheck(guards)
     expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
-    if len(guards) <= FEW:
+    if len(check.guards) <= FEW:
         slots = zip(check.containers, check.keys, strict=True)
         same = " and ".join([f"{_in_slot(slot, context)} is {expected}[{k}]" for k, slot in enumerate(slots)])
     else:

@@ -34,6 +34,7 @@ from thunder_guards._guards.tensors import (
     distinct,
     metadata_of,
     python_checker,
+    tells_apart,
 )
 from thunder_guards._guards.values import (
     AttributeAbsentGuard,
@@ -53,5 +54,5 @@ __all__ = [
     "NotHeldGuard", "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
     "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "Told", "ToldGuard", "TypeGuard",
     "ValueGuard", "checker", "distinct", "environment", "gathered", "is_looked_up", "metadata_of", "nth_key",
-    "python_checker", "same_value",
+    "python_checker", "same_value", "tells_apart",
 ]  # fmt: skip

@@ -1,0 +1,97 @@
+"""All that a program relies on of the objects that the compiled function holds, asked at once.
+
+The conditions are Python, one pass for each kind of fact. A module of a hundred layers has thousands of facts, and most
+of what a call of its program costs is to ask them: so native code may tell, where there is any, that all of them hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+OFTEN = 3
+"""Calls after which native code is asked for, and twice as many each time that there is none yet."""
+LEAST = 64
+"""How many facts make native code for them worth while."""
+MOST_MISSES = 8
+"""How often it may tell nothing while the conditions hold: some things change at each call, and are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFacts:
+    """What is so of objects that a compiled function holds. All are rows, in pairs or threes of one length.
+
+    Args:
+        containers, keys, expected: what containers have at keys. Python puts there what it found equal.
+        without, names: containers that lack names.
+        holders, empty: containers, and keys at which these have an empty container.
+        typed, types: objects, and their types.
+        owners, dicts: objects, and their ``__dict__``.
+    """
+
+    containers: Sequence[Any]
+    keys: Sequence[Any]
+    expected: list[Any]
+    without: Sequence[Any]
+    names: Sequence[Any]
+    holders: Sequence[Any]
+    empty: Sequence[Any]
+    typed: Sequence[Any]
+    types: Sequence[type]
+    owners: Sequence[Any]
+    dicts: Sequence[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return sum(map(len, (self.keys, self.names, self.empty, self.types, self.dicts)))
+
+
+Maker: TypeAlias = "Callable[[HeldFacts], Callable[[], bool] | None]"
+
+_MAKERS: list[Maker] = []
+
+
+def tells_facts(maker: Maker) -> Maker:
+    """Let the decorated function make what tells quickly that facts hold.
+
+    Args:
+        maker: takes facts that hold. What it returns takes nothing, and returns whether it knows that they do: where
+            that is false, they are asked one by one. It may return ``None``.
+    """
+    _MAKERS.append(maker)
+    return maker
+
+
+def _unknown() -> bool:
+    return False
+
+
+class FactsCheck:
+    """Asks whether facts hold, as native code tells; the conditions themselves stand in the prologue.
+
+    Args:
+        facts: of them.
+    """
+
+    __slots__ = ("_calls", "_due", "facts", "hold")
+
+    def __init__(self, facts: HeldFacts) -> None:
+        self.facts = facts
+        self.hold: Callable[[], bool] = _unknown
+        """Whether it is known that all facts hold."""
+        self._calls, self._due = 0, OFTEN
+
+    def found(self) -> bool:
+        """Note that the conditions held where :attr:`hold` did not tell; return ``True``."""
+        self._calls += 1
+        if self._calls == self._due:
+            if self.hold is _unknown:
+                made = next((found for maker in _MAKERS if (found := maker(self.facts)) is not None), None)
+                self._calls, self._due = (0, MOST_MISSES) if made is not None else (0, 2 * self._due)
+                self.hold = _unknown if made is None else made
+            else:
+                self.hold, self._due = _unknown, -1
+        return True
+
+
+__all__ = ["LEAST", "FactsCheck", "HeldFacts", "tells_facts"]
