@@ -221,3 +221,22 @@ def test_what_has_no_kernel_raises_though_nobody_reads_its_result(function, dtyp
     expected = pytest.raises((RuntimeError, NotImplementedError), program, x).value
     assert str(pytest.raises(type(expected), jit(program), x).value) == str(expected)
     assert torch.equal(jit(program)(torch.ones(2, 3)), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("index", [(slice(None), [-1, 0]), [0, 1], 1, (..., 0)], ids=str)
+def test_an_index_of_constants_that_fits_leaves_no_call_if_nobody_reads_it(index):
+    def program(x):
+        x[index]
+        return x * 2
+
+    compiled = jit(program)
+    assert torch.equal(compiled(torch.ones(3, 4)), torch.full((3, 4), 2.0))
+    assert "getitem" not in str(last_traces(compiled)[-1]) or index == (..., 0)
+    for shape in ((3, 0), (0, 4)):
+        try:
+            expected = program(torch.ones(shape))
+        except IndexError:
+            with pytest.raises(IndexError):
+                compiled(torch.ones(shape))
+        else:
+            assert torch.equal(compiled(torch.ones(shape)), expected)

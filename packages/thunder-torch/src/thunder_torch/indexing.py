@@ -10,7 +10,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 import thunder_prims as prims
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import setitem as setitem_by_torch
 from thunder_torch.symbol import torchsymbol
@@ -41,6 +41,22 @@ def _by_torch(key: Any) -> bool:
 def getitem(a: TensorProxy, key: Any) -> Any:
     """The elements that an index selects."""
     return NotImplemented if _by_torch(key) else lang.getitem(a, key)
+
+
+def fits(bound: BoundSymbol) -> bool:
+    """Whether a call is an index of numbers, lists of numbers and slices, each of which fits its dimension."""
+    if bound.symbol.origin is not Tensor.__getitem__ or any([p is not bound.args[0] for p in bound.inputs]):
+        return False
+    shape, key = bound.args[0].shape, bound.args[1]
+    items = key if isinstance(key, tuple) else (key,)
+    return len(items) <= len(shape) and all([_item_fits(i, d) for i, d in zip(items, shape, strict=False)])
+
+
+def _item_fits(item: Any, size: Any) -> bool:
+    if item.__class__ is slice:
+        return all([n is None or n.__class__ is int for n in (item.start, item.stop, item.step)])
+    numbers = item if item.__class__ is list else [item]
+    return size.__class__ is int and all([n.__class__ is int and -size <= n < size for n in numbers])
 
 
 @torchsymbol(setitem_by_torch, name="setitem", traits=(Trait.SAVES_NOTHING, *FAILS))

@@ -18,6 +18,7 @@ from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, Tensor
 from thunder_ir.passes import depends_on_the_run, keep_failures, may_fail
 from thunder_torch import opaque_call, torch_language
 from thunder_torch.convert import proxy_of
+from thunder_torch.indexing import fits
 from thunder_torch.kernels import lacks_kernel
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_torch.unknown_sizes import has_unknown_sizes
@@ -304,7 +305,7 @@ def _raises_for_some(bound: BoundSymbol) -> bool:
         of_the_run = bound.has_tag(OpTags.DIVIDES) and is_unknown(bound.args[1])
     else:
         of_the_run = depends_on_the_run(bound) or has_unknown_sizes(bound.inputs)  # which may not fit
-    return of_the_run or may_fail(bound) or lacks_kernel(bound)
+    return of_the_run or (may_fail(bound) and not fits(bound)) or lacks_kernel(bound)
 
 
 def _input_name(source: Source) -> str:
