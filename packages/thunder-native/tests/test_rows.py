@@ -43,6 +43,15 @@ CASES = [
     ("torch.nn.functional.linear", (A.t().contiguous().t(), torch.randn(5, 6), torch.randn(5))),
     ("torch.nn.functional.linear", (A[1:], torch.randn(9, 6)[2:], torch.randn(9)[2:])),
     ("torch.nn.functional.linear", (A[1:], torch.randn(9, 6)[2:])), ("torch.matmul", (A[1:], B[2:].t())),
+    ("torch.nn.functional.linear", (Q, torch.randn(5, 8))), ("torch.nn.functional.linear", (Q[0], torch.randn(5, 8))),
+    ("torch.nn.functional.linear", (Q[0], torch.randn(5, 8), torch.randn(5))),
+    ("torch.nn.functional.linear", (Q.transpose(1, 2), torch.randn(5, 8))),
+    ("torch.nn.functional.linear", (Q[0, :, :0], torch.randn(5, 8))),
+    ("torch.nn.functional.linear", (Q[:1, :1, :1], torch.randn(8, 5).t())),
+    ("torch.nn.functional.linear", (Q[:, :1], torch.randn(5, 8), torch.randn(5))),
+    ("torch.nn.functional.linear", (Q.bfloat16(), torch.randn(5, 8).bfloat16())),
+    ("thunder_executors_torch.masks.added_to_scores", (MASK, torch.float32)),
+    ("thunder_executors_torch.masks.added_to_scores", (MASK, torch.bfloat16)),
     ("torch.nn.functional.linear", (EMPTY, torch.randn(5, 6), torch.randn(5))),
     ("torch.nn.functional.linear", (torch.randn(4, 0), torch.randn(5, 0), torch.randn(5))),
     ("torch.nn.functional.linear", (A, torch.randn(0, 6), torch.randn(0))),
@@ -184,3 +193,21 @@ def test_products_by_onednn_of_matrices_that_lie_elsewhere_are_python_s():
     for matrix in (torch.randn(6, 9)[:, 2:7], torch.randn(6, 1).expand(6, 5), w, w.t().contiguous().t()):
         assert torch.equal(runner(A, matrix)[0], function_at("thunder_executors_onednn.products.matmul")(A, matrix))
     assert runner.failures == 2
+
+
+LINEAR = {
+    "rows": (Q[0], torch.randn(5, 8), torch.randn(5)),
+    "rows that are turned": (Q[0].transpose(0, 1), torch.randn(5, 8), torch.randn(5)),
+    "a spread bias": (Q[0], torch.randn(5, 8), torch.randn(1).expand(5)),
+    "no bias": (Q, torch.randn(8, 5).t()),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_linear_of_rows_that_nobody_sees_has_the_same_bits(name):
+    args = LINEAR[name]
+    recorder = Recorder(*args)
+    last = recorder.call("torch.neg", recorder.call("torch.nn.functional.linear", *args))
+    runner = recorder.runner(last)
+    results = torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(runner.enter(*args))
+    assert same(results[0], last)

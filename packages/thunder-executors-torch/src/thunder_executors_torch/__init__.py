@@ -21,6 +21,7 @@ from thunder_executors_torch import (
     indexing,
     linalg,
     loss,
+    masks,
     nn,
     normalization,
     pooling,
@@ -37,6 +38,6 @@ from thunder_executors_torch.executor import TorchExecutor, executor
 __all__ = [
     "TorchExecutor", "__version__", "activation", "attention", "batch_normalization", "broadcasting", "comparison",
     "conditional", "conversion", "convolution", "creation", "debug", "dropout", "elementwise_binary",
-    "elementwise_unary", "executor", "factorization", "fft", "gathering", "indexing", "linalg", "loss", "nn",
+    "elementwise_unary", "executor", "factorization", "fft", "gathering", "indexing", "linalg", "loss", "masks", "nn",
     "normalization", "pooling", "random", "reduction", "scan", "shape", "sort", "special",
 ]  # fmt: skip

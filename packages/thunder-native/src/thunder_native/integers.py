@@ -7,8 +7,10 @@ from math import prod
 import torch
 
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_native.layout import Layout, layout
 from thunder_native.schema import dispatch, dtype_word
 from thunder_native.table import CannotExpress, Table, Words
+from thunder_torch.convert import to_torch_dtype
 
 MOST = 4096
 """How many elements a sum may have: one is added after the other."""
@@ -65,4 +67,22 @@ def index_copy(table: Table, bound: BoundSymbol) -> None:
         return dispatch(table, bound, "aten::index_copy", "")
     if out.name != bound.args[0].name:
         raise CannotExpress("it writes to another tensor than the one that it changes")
-    dispatch(table, bound.replace(kwargs={}), "aten::index_copy_", "")
+    if not _slices_written(table, bound):
+        dispatch(table, bound.replace(kwargs={}), "aten::index_copy_", "")
+
+
+def _slices_written(table: Table, bound: BoundSymbol) -> bool:
+    """Append the step that writes slices, of which none is of the last dimension; return whether the call is that."""
+    if len(bound.args) != 4:
+        return False
+    a, dim, index, source = bound.args
+    if dim.__class__ is not int or a.dtype is not source.dtype or not 1 < a.ndim == source.ndim:
+        return False
+    if index.dtype is not dtypes.int64 or index.ndim > 1 or dim % a.ndim == a.ndim - 1:
+        return False
+    lies = layout()
+    assert isinstance(lies, Layout)  # or nothing is native
+    size = to_torch_dtype(a.dtype).itemsize
+    words = (a.ndim, dim % a.ndim, size, index.ndim, lies.keys, lies.plain, lies.storage)
+    table.step("slices_written", a.name, index.name, source.name, bound.output.name, *words)
+    return True

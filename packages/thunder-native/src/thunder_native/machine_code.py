@@ -9,6 +9,7 @@ from thunder_native.machine_dispatch import DISPATCHED
 from thunder_native.machine_guards import GUARDS
 from thunder_native.machine_integers import INTEGERS
 from thunder_native.machine_kernels import KERNELS
+from thunder_native.machine_slices import SLICES
 from thunder_native.machine_text import attempt, declared, exported, function, loop, reads, step
 from thunder_native.machine_views import VIEWS
 
@@ -468,13 +469,79 @@ fail:
 """,
 )
 
+# a @ weight.T, and a bias if there is one, of a tensor of more dimensions that lies in order, as a matrix of its rows;
+# of others by the dispatcher, whose words come last
+_LINEAR = step(
+    "linear",
+    "tensor a, tensor weight, tensor bias, slot out, word dtype, word biased, word size, word expected, "
+    "address flat_sizes, address flat_strides, word dims, address sizes, address strides, address call",
+    f"""
+  %flat_at = alloca ptr
+  %room_at = alloca ptr
+  %turned_at = alloca ptr
+  store ptr null, ptr %flat_at
+  store ptr null, ptr %room_at
+  store ptr null, ptr %turned_at
+  %is_plain = call i1 @in_order(ptr %a, i64 %expected)
+  br i1 %is_plain, label %flatten, label %dispatch
+dispatch:
+  %error = call i32 @dispatched(ptr %slots, ptr %call)
+  ret i32 %error
+flatten:
+{
+        attempt(
+            "flat",
+            "aoti_torch__reinterpret_tensor(ptr %a, i64 2, ptr %flat_sizes, ptr %flat_strides, i64 0, ptr %flat_at)",
+            "exchange(ptr %weight, ptr %turned_at)",
+        )
+    }
+  %matrix = load ptr, ptr %flat_at
+  %factor = load ptr, ptr %turned_at
+{attempt("made", "room(ptr %matrix, ptr %factor, i64 0, i64 %dtype, ptr %room_at)")}
+  %room = load ptr, ptr %room_at
+  %has_bias = icmp ne i64 %biased, 0
+  br i1 %has_bias, label %add, label %multiply
+multiply:
+  %multiplied = call i32 @aoti_torch_cpu_mm_out(ptr %room, ptr %matrix, ptr %factor)
+  br label %computed
+add:
+  %is_small = icmp ne i64 %size, 0
+  br i1 %is_small, label %try, label %choose
+try:
+  %is_there = call i1 @spread(ptr %bias, ptr %room, i64 %size)
+  br label %choose
+choose:
+  %there = phi i1 [ false, %add ], [ %is_there, %try ]
+  %to = select i1 %there, ptr %room, ptr %bias
+  %added = call i32 @aoti_torch_cpu_addmm_out(ptr %room, ptr %to, ptr %matrix, ptr %factor, double 1.0, double 1.0)
+  br label %computed
+computed:
+  %result = phi i32 [ %multiplied, %multiply ], [ %added, %choose ]
+  %worked = icmp eq i32 %result, 0
+  br i1 %worked, label %give, label %fail
+give:
+{
+        attempt(
+            "done", "aoti_torch__reinterpret_tensor(ptr %room, i64 %dims, ptr %sizes, ptr %strides, i64 0, ptr %out)"
+        )
+    }
+  br label %fail
+fail:
+  %status = phi i32 [ 0, %done ], [ 1, %flatten ], [ 1, %flat ], [ 1, %computed ], [ 1, %give ]
+  call void @drop(ptr %flat_at)
+  call void @drop(ptr %room_at)
+  call void @drop(ptr %turned_at)
+  ret i32 %status
+""",
+)  # fmt: skip
+
 TEXT = "".join(
     [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _SPREAD, _AFFINE, _PRODUCT]
-    + [DISPATCHED, VIEWS, INTEGERS, KERNELS, GUARDS]
+    + [_LINEAR, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
 )
 """The module."""
 
-IMPORTS = declared(TEXT, "aoti_torch_|torch_|_ZNK?3c10")
+IMPORTS = declared(TEXT, "aoti_torch_|torch_|_ZNK?3c10|_ZN5torch")
 """What is called of PyTorch, besides the functions that tables name: of its C interface, and of how it dispatches."""
 
 PYTHON = declared(TEXT, "Py")

@@ -102,10 +102,9 @@ fail:
 """,
 )
 
-# another shape of a tensor that lies in memory in order; of others by the dispatcher, whose words come last
-_SHAPED = step(
-    "shaped",
-    "tensor a, slot out, word dim, word expected, address sizes, address strides, address call",
+# whether a tensor lies in memory in order, and has so many elements
+_IN_ORDER = function(
+    "i1 @in_order(ptr %a, i64 %expected)",
     """
   %in_order_at = alloca i8
   %elements_at = alloca i64
@@ -117,6 +116,16 @@ _SHAPED = step(
   %is_in_order = icmp ne i8 %in_order, 0
   %as_many = icmp eq i64 %elements, %expected
   %plain = and i1 %is_in_order, %as_many
+  ret i1 %plain
+""",
+)
+
+# another shape of a tensor that lies in memory in order; of others by the dispatcher, whose words come last
+_SHAPED = step(
+    "shaped",
+    "tensor a, slot out, word dim, word expected, address sizes, address strides, address call",
+    """
+  %plain = call i1 @in_order(ptr %a, i64 %expected)
   br i1 %plain, label %make, label %dispatch
 make:
   %made = call i32 @aoti_torch__reinterpret_tensor(ptr %a, i64 %dim, ptr %sizes, ptr %strides, i64 0, ptr %out)
@@ -154,4 +163,4 @@ fail:
 """,
 )
 
-VIEWS = _DECLARATIONS + _LIES + _PART + _PERMUTED + _SHAPED + _DENSE
+VIEWS = _DECLARATIONS + _LIES + _PART + _PERMUTED + _IN_ORDER + _SHAPED + _DENSE

@@ -14,7 +14,7 @@ from thunder_native.executor import SMALL, is_small
 from thunder_native.kernels import by_kernel
 from thunder_native.registry import Lowering, dispatched, lowering
 from thunder_native.schema import call, dispatch, dtype_word
-from thunder_native.table import CannotExpress, Table, bits, imported
+from thunder_native.table import CannotExpress, Table, Words, bits, imported
 from thunder_native.views import inner_or
 from thunder_torch.convert import to_torch_dtype
 
@@ -142,12 +142,14 @@ def div(table: Table, bound: BoundSymbol) -> None:
 
 @lowering("torch.nn.functional.linear")
 def linear(table: Table, bound: BoundSymbol) -> None:
-    """Of matrices as PyTorch itself does it; of other tensors by its operator."""
+    """Of matrices, and of the rows of other tensors, as PyTorch itself does it; else by its operator."""
     values = dict(zip(("input", "weight", "bias"), bound.args, strict=False)) | bound.kwargs
     a, weight, bias = values["input"], values["weight"], values.get("bias")
-    if a.ndim != 2 or weight.ndim != 2 or (bias is not None and bias.ndim != 1):
+    if a.ndim < 2 or weight.ndim != 2 or (bias is not None and bias.ndim != 1):
         return dispatch(table, bound, "aten::linear", "")
     dtype = dtype_word(to_torch_dtype(a.dtype))
+    if a.ndim > 2:
+        return _linear_of_rows(table, bound, a, weight, bias, dtype)
     if bias is not None:
         words = [a.name, weight.name, bias.name]
         table.step("affine", *words, bound.output.name, dtype, 1, _size(bias, bound.output))
@@ -156,6 +158,21 @@ def linear(table: Table, bound: BoundSymbol) -> None:
     table.step("permuted", weight.name, turned.name, 2, 1, 0)
     table.step("product", a.name, turned.name, bound.output.name, dtype)
     table.release(turned)
+
+
+def _linear_of_rows(table: Table, bound: BoundSymbol, a: Any, weight: Any, bias: Any, dtype: int) -> None:
+    dispatch(table, bound, "aten::linear", "")
+    sizes = (*a.shape, *bound.output.shape)
+    known = all([size.__class__ is int for size in sizes]) and 0 not in sizes
+    if not known or (bias is not None and (a.ndim != 3 or not table.inner)):  # then PyTorch returns a view
+        return
+    _, words = table.steps.pop()
+    flat, shape = (math.prod(a.shape[:-1]), a.shape[-1]), tuple(bound.output.shape)
+    strides = tuple([math.prod(shape[d + 1 :]) for d in range(len(shape))])
+    read = (a.name, weight.name, a.name if bias is None else bias.name, bound.output.name)
+    size = 0 if bias is None else _size(bias, bound.output)
+    lies = Words(flat), Words((flat[1], 1)), len(shape), Words(shape), Words(strides), Words(words)
+    table.step("linear", *read, dtype, int(bias is not None), size, math.prod(flat), *lies)
 
 
 @lowering("torch.addmm")
@@ -278,6 +295,17 @@ def threshold_backward(table: Table, bound: BoundSymbol) -> None:
         return prims.where(prims.le(a, number), 0.0, dy)
 
     by_kernel(table, bound, masked, dy, a)
+
+
+@lowering("thunder_executors_torch.masks.added_to_scores")
+def added_to_scores(table: Table, bound: BoundSymbol) -> None:
+    """Zeros where a mask is true, and minus infinity elsewhere."""
+    result = bound.output
+
+    def turned(mask: TensorProxy) -> TensorProxy:
+        return prims.where(mask, prims.full(mask.shape, 0.0, result.dtype, result.device), -math.inf)
+
+    by_kernel(table, bound, turned, bound.args[0])
 
 
 lowering("torch.index_copy")(integers.index_copy)
