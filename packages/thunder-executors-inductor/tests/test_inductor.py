@@ -29,6 +29,7 @@ from thunder_executors_inductor import (
     torchcompile_cat,
 )
 from thunder_executors_inductor.executor import torchcompile_xentropy
+from thunder_executors_inductor.layouts import LaidOut
 from thunder_ir import IntegerProxy, Tensor, record, trace_of
 
 PRIORITY = [inductor, "torch"]
@@ -380,3 +381,13 @@ def test_the_whole_program_is_one_region_on_request():
     x, w = torch.randn(6, 4), torch.randn(4, 4)
     expected = torch.nn.functional.gelu((torch.nn.functional.gelu(x @ w + 1) * 2) @ w + 1) * 2
     assert_close(trace.python_callable()(x, w), expected)
+
+
+def test_results_of_other_strides_in_spite_of_the_graph_are_copied():
+    x = torch.randn(2, 3, 4)
+    expected = [torch.empty(2, 3, 4), torch.empty(3), torch.empty(2, 4, 3).transpose(1, 2)]
+    run = LaidOut(lambda inputs: (x.transpose(1, 2).contiguous().transpose(1, 2), x[0, :, 0].clone(), x), expected)
+    for _ in range(2):
+        found = run([])
+        assert_close(list(found), [x, x[0, :, 0], x])
+        assert [t.stride() for t in found] == [t.stride() for t in expected]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from against_eager import same_as_eager
 
-from thunder_frontend import DataDependentError, cache_misses, jit
+from thunder_frontend import AcquisitionError, DataDependentError, cache_misses, jit
 
 X = torch.arange(12.0).reshape(4, 3)
 
@@ -100,3 +100,48 @@ def test_what_a_program_leaves_in_a_context_variable_every_call_does():
 
     contextvars.copy_context().run(calls)
     assert VARIABLE.get(None) is None
+
+
+@torch.compiler.disable
+def looked_up(x):
+    return x * len(NAMED.get())
+
+
+NAMED = contextvars.ContextVar("NAMED", default=())
+
+
+def collected(x):
+    token = NAMED.set(["a", "b", "c"])
+    try:
+        return looked_up(x.sin()) + 1
+    finally:
+        NAMED.reset(token)
+
+
+def test_a_frame_that_takes_back_what_it_set_is_not_handed_over():
+    compiled, x = jit(lambda x: collected(x * 2) * 3, fallback="split"), torch.randn(3)
+    for _ in range(3):
+        assert torch.equal(compiled(x), collected(x * 2) * 3)
+        assert NAMED.get() == ()
+
+
+class Keeper:
+    def __init__(self):
+        self.token = None
+
+    def keep(self, x):
+        self.token = NAMED.set([1])
+        return x + 1
+
+
+@pytest.mark.parametrize("keep", [Keeper().keep, lambda x: (x + 1, NAMED.set([1]))], ids=["kept", "returned"])
+def test_a_token_that_leaves_is_that_of_the_call(keep):
+    compiled = jit(keep, fallback="split")
+    for _ in range(2):
+        found = compiled(torch.ones(2))
+        token = found[1] if isinstance(found, tuple) else keep.__self__.token
+        assert NAMED.get() == [1]
+        NAMED.reset(token)
+        assert NAMED.get() == ()
+    with pytest.raises(AcquisitionError, match="Token of a context variable"):
+        jit(keep, fallback="error")(torch.ones(2))

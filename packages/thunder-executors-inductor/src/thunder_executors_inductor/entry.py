@@ -13,7 +13,7 @@ from torch._inductor.async_compile import get_compile_threads
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
 
-from thunder_executors_inductor.layouts import lay_out
+from thunder_executors_inductor.layouts import LaidOut, lay_out
 from thunder_executors_inductor.turns import in_parallel
 from thunder_executors_inductor.vectors import settings_for
 from thunder_fx import to_fx
@@ -65,13 +65,15 @@ def _compile(trace: Trace) -> Made:
     mode = new_fake_mode()
     module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
     inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    expected = fake_results(trace)
     with mode:
-        lay_out(module, fake_results(trace))
+        lay_out(module, expected)
     output = module.graph.output_node()
     output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))  # type: ignore[arg-type]
     with tracing(TracingContext(mode)), mode:
         compiled = compile_fx_inner(module, inputs, is_inference=True)
-    return compiled, fits_of(inputs)
+    known = all([isinstance(n, int) for like in expected for n in like.shape])
+    return LaidOut(compiled, expected) if known else compiled, fits_of(inputs)
 
 
 __all__ = ["ALWAYS", "Compiled", "compile_trace", "compile_traces"]

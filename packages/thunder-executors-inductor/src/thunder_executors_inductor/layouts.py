@@ -5,7 +5,7 @@ A ``torch.cat`` of one tensor, say, is a copy there that keeps the strides, wher
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -41,6 +41,42 @@ def lay_out(module: GraphModule, expected: Sequence[torch.Tensor]) -> None:
         module.recompile()
 
 
+class LaidOut:
+    """What Inductor compiled, with results that have the strides of fake tensors.
+
+    Whether they have is looked at when it first runs: what has other strides in spite of the graph is copied.
+
+    Args:
+        compiled: takes a list of inputs.
+        expected: a fake tensor for each result, of known sizes.
+    """
+
+    __slots__ = ("_wrong", "compiled", "expected")
+
+    def __init__(self, compiled: Callable[[list[Any]], Sequence[Any]], expected: Sequence[torch.Tensor]) -> None:
+        self.compiled = compiled
+        self.expected = [tuple(like.stride()) for like in expected]
+        self._wrong: tuple[int, ...] | None = None
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        """Return the results; the list is emptied."""
+        results = self.compiled(inputs)
+        if self._wrong is None:
+            pairs = enumerate(zip(results, self.expected, strict=True))
+            self._wrong = tuple(
+                [k for k, (made, like) in pairs if _of_several(made, made.stride()) != _of_several(made, like)]
+            )
+        if not self._wrong:
+            return results
+        copied = list(results)
+        for k in self._wrong:
+            made = copied[k]
+            copied[k] = torch.empty_strided(made.shape, self.expected[k], dtype=made.dtype, device=made.device).copy_(
+                made
+            )
+        return copied
+
+
 def _order(tensor: torch.Tensor) -> list[int] | None:
     """Return the dimensions from the widest stride to the narrowest; ``None`` where elements do not lie one by one."""
     sizes, strides = _hints(tensor.shape), _hints(tensor.stride())
@@ -54,8 +90,12 @@ def _order(tensor: torch.Tensor) -> list[int] | None:
 
 
 def _strides(tensor: torch.Tensor) -> list[int]:
-    """Return the strides of the dimensions that have several elements."""
-    return [s for n, s in zip(_hints(tensor.shape), _hints(tensor.stride()), strict=True) if n > 1]
+    return _of_several(tensor, tensor.stride())
+
+
+def _of_several(tensor: torch.Tensor, strides: Sequence[Any]) -> list[int]:
+    """Return those of the dimensions that have several elements."""
+    return [s for n, s in zip(_hints(tensor.shape), _hints(strides), strict=True) if n > 1]
 
 
 def _hints(integers: Sequence[Any]) -> list[int]:
@@ -63,4 +103,4 @@ def _hints(integers: Sequence[Any]) -> list[int]:
     return [n if isinstance(n, int) else n.node.hint for n in integers]
 
 
-__all__ = ["lay_out"]
+__all__ = ["LaidOut", "lay_out"]

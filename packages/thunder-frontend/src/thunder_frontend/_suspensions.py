@@ -7,6 +7,7 @@ caller did before has happened, and what it finds afterwards is guarded as argum
 
 from __future__ import annotations
 
+import contextvars
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -188,6 +189,8 @@ def _recipe(value: object, handed: list[Any], is_outside: Callable[[Any], bool])
         return Recipe(_itself, (value,))
     if type(value) in SETTINGS and not is_outside(value) and all(map(is_value, vars(value).values())):
         return Recipe(remade, (type(value), tuple(vars(value).items())))
+    if isinstance(value, contextvars.Token) and not is_outside(value):
+        raise CannotPause  # which takes back the write of this very call
     if isinstance(value, (*ITERATORS, enumerate, zip)):
         return _recipe_of_iterator(value, handed, is_outside)
     handed.append(value)

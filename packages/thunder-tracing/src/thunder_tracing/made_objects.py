@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _io
+import contextvars
 import copy
 import dataclasses
 import functools
@@ -48,6 +49,11 @@ def parts_of(value: object) -> Parts | None:
     if cls in RUN_ONCE:
         raise AcquisitionError(
             f"the program returns a {cls.__name__}, whose code would run outside of it; make a function of that instead"
+        )
+    if cls is contextvars.Token:
+        raise AcquisitionError(
+            "the program returns or keeps the Token of a context variable, which takes back what this call alone set; "
+            "reset the variable where it is set"
         )
     if not (hasattr(value, "__dict__") or hasattr(cls, "__slots__")):
         has_state = hasattr(cls, "__setstate__")  # which only code in C knows, such as a generator of NumPy's
