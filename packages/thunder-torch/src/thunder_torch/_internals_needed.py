@@ -34,6 +34,7 @@ MISSING = fill(
         "torch._VF._make_dual",
         "torch._VF._unpack_dual",
         "torch._grouped_mm",
+        "torch._prims_common.suggest_memory_format",
         "torch._subclasses.fake_tensor.DataDependentOutputException",
         "torch._subclasses.fake_tensor.DynamicOutputShapeException",
         "torch._subclasses.fake_tensor.FakeTensor",

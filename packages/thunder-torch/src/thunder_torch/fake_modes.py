@@ -105,8 +105,9 @@ class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             _quick("__init__")(self, shape_env=shape_env, allow_non_fake_inputs=True)
 
     def _dispatch_impl(self, *given: Any) -> Any:
-        handle = FakeTensorMode._dispatch_impl if ASKED_FOR in sys.modules else _quick("_dispatch_impl")
-        return handle(self, *given)
+        if ASKED_FOR in sys.modules:
+            return super()._dispatch_impl(*given)
+        return _quick("_dispatch_impl")(self, *given)
 
     def dispatch(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
         """Return what PyTorch's mode does, laid out as by the kernel."""
