@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 from thunder_ir import OpTags, TensorProxy
 from thunder_torch.convert import contiguous_strides
@@ -23,6 +24,10 @@ from thunder_torch.views import view_argument
 Strides = tuple[int, ...]
 Layout = Callable[[Strides, list[TensorProxy]], Strides | None]
 """Returns the strides of a result of some shape by the tensors that were given, or ``None`` if they do not tell."""
+
+
+WARN_WITHOUT_DIM = frozenset({F.softmax, F.log_softmax, F.softmin})
+"""Functions of which PyTorch's own warns where no dimension is given as their second argument."""
 
 
 def told_by(
@@ -47,6 +52,8 @@ def told_by(
         tensors, values = tensors_of(args, kwargs), (*args, *kwargs.values())
         if any([i in only_tensors and v.__class__ in NUMBERS for i, v in enumerate(args)]):
             return None  # PyTorch refuses it in the right words
+        if origin in WARN_WITHOUT_DIM and (args[1] if len(args) > 1 else kwargs.get("dim")) is None:
+            return None
         if kwargs.get("out") is not None:
             return None
         if not _on_one_device(tensors) or any([v.__class__ is torch.memory_format for v in values]):
