@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.autograd import grad
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, FallbackWarning, jit
 
 PROGRAMS = []
 
@@ -332,3 +332,18 @@ def test_an_input_written_with_a_graph_that_a_derivative_freed_has_none(program)
         found.append((refused, y.detach(), x.grad))
     assert found[1][0] == found[0][0]
     torch.testing.assert_close(found[1][1:], found[0][1:])
+
+
+def test_backward_to_a_view_that_autograd_did_not_record_is_left_to_python():
+    def program(x):
+        with torch.no_grad():
+            view = x.swapaxes(0, -1)
+        (view**2).sum().backward(inputs=[view])
+        return view.grad, x.grad
+
+    with pytest.raises(AcquisitionError, match="a view, which was made without autograd"):
+        jit(program, fallback="error")(torch.ones(2, 3, requires_grad=True))
+    with pytest.warns(FallbackWarning):
+        found = jit(program, fallback="split")(torch.ones(2, 3, requires_grad=True))
+    expected = program(torch.ones(2, 3, requires_grad=True))
+    assert all(a is b is None or torch.equal(a, b) for a, b in zip(found, expected, strict=True))

@@ -167,7 +167,8 @@ VIEWS = [
     ("torch.permute", (Q, (0, -2, 1, 3))),
     ("torch.Tensor.permute", (Q, 3, 2, 1, 0)), ("torch.transpose", (Q, 1, -1)), ("torch.reshape", (A, (-1,))),
     ("torch.reshape", (A.t(), (4, 6))), ("torch.Tensor.view", (A, 2, 12)), ("torch.Tensor.view", (A[1:], (3, 2, 3))),
-    ("torch.reshape", (Q.transpose(1, 2), (2, 5, 24))),
+    ("torch.reshape", (Q.transpose(1, 2), (2, 5, 24))), ("torch.Tensor.view", (A, torch.int32)),
+    ("torch.Tensor.view", (D, torch.float32)), ("torch.Tensor.view", (A, torch.int16)),
 ]  # fmt: skip
 
 

@@ -28,6 +28,8 @@ def spread(name: str, overload: str = "") -> Lowering:
     def write(table: Table, bound: BoundSymbol) -> None:
         tensors = [a for a in bound.args if isinstance(a, TensorProxy)]
         rest = bound.args[len(tensors) :]
+        if rest and isinstance(rest[0], torch.dtype):  # the bits of a tensor as another dtype
+            return dispatch(table, bound, name, "dtype")
         sizes = rest[0] if len(rest) == 1 and isinstance(rest[0], (tuple, list)) else rest
         dispatch(table, bound.replace(args=(*tensors, tuple(sizes))), name, overload)
 

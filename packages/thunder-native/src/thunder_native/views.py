@@ -89,8 +89,8 @@ def shaped(operator: str) -> Row:
     def write(table: Table, bound: BoundSymbol) -> None:
         a, shape = bound.args[0], list(bound.output.shape)
         elements = prod(shape)
-        if not elements or prod(a.shape) != elements or bound.kwargs:
-            raise CannotExpress("it is empty, or has another number of elements")
+        if not elements or prod(a.shape) != elements or bound.kwargs or a.dtype is not bound.output.dtype:
+            raise CannotExpress("it is empty, or has another number of elements or another dtype")
         dispatch(table, bound.replace(args=(a, tuple(shape))), operator, "")
         _, words = table.steps.pop()
         strides = tuple([prod(shape[d + 1 :]) for d in range(len(shape))])

@@ -93,6 +93,11 @@ def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
                     f"backward(inputs=) inside of a compiled program would give {tensor.source}, which was computed "
                     "outside, a gradient; use torch.autograd.grad"
                 )
+            if tensor._leaf is None and calls.leaves.is_leaf(tensor) and "_input" not in vars(tensor):
+                raise AcquisitionError(
+                    "backward(inputs=) inside of a compiled program would give a view, which was made without "
+                    "autograd, a gradient; make the view where autograd records it"
+                )
         return [t for t in asked if calls.leaves.is_leaf(t) and _root(t).name in reached]
     found = [t for t in calls.leaves.possible() if _root(t).name in reached]
     for tensor in found:
