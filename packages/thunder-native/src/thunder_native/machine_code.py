@@ -9,6 +9,7 @@ from thunder_native.machine_dispatch import DISPATCHED
 from thunder_native.machine_guards import GUARDS
 from thunder_native.machine_integers import INTEGERS
 from thunder_native.machine_kernels import KERNELS
+from thunder_native.machine_products import PRODUCTS
 from thunder_native.machine_slices import SLICES
 from thunder_native.machine_text import attempt, declared, exported, function, loop, reads, step
 from thunder_native.machine_views import VIEWS
@@ -21,8 +22,6 @@ declare i32 @aoti_torch__reinterpret_tensor(ptr, i64, ptr, ptr, i64, ptr)
 declare i32 @aoti_torch_get_sizes(ptr, ptr)
 declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_dim(ptr, ptr)
-declare i32 @aoti_torch_cpu_addmm_out(ptr, ptr, ptr, ptr, double, double)
-declare i32 @aoti_torch_cpu_mm_out(ptr, ptr, ptr)
 declare i32 @aoti_torch_cpu_cat(ptr, i64, i64, ptr)
 declare i32 @torch_call_dispatcher(ptr, ptr, ptr, i64)
 declare i32 @torch_new_stable_ivalue(ptr)
@@ -319,225 +318,9 @@ end:
 )  # fmt: skip
 """What forgets tensors, and what joins them: slots come last."""
 
-# whether it worked: a matrix with its dimensions exchanged, in its own memory
-_EXCHANGE = function(
-    "i32 @exchange(ptr %matrix, ptr %out)",
-    f"""
-  %shape_at = alloca ptr
-  %strides_at = alloca ptr
-  %new_shape = alloca i64, i64 2
-  %new_strides = alloca i64, i64 2
-{attempt("go", "lies(ptr %matrix, i64 2, ptr %shape_at, ptr %strides_at)")}
-  %shape = load ptr, ptr %shape_at
-  %strides = load ptr, ptr %strides_at
-{reads("word rows, word columns", "%shape")}
-{reads("word row_stride, word column_stride", "%strides")}
-  %shape_1 = getelementptr i64, ptr %new_shape, i64 1
-  %strides_1 = getelementptr i64, ptr %new_strides, i64 1
-  store i64 %columns, ptr %new_shape
-  store i64 %rows, ptr %shape_1
-  store i64 %column_stride, ptr %new_strides
-  store i64 %row_stride, ptr %strides_1
-  %error = call i32 @aoti_torch__reinterpret_tensor(ptr %matrix, i64 2, ptr %new_shape, ptr %new_strides, i64 0,
-                                                    ptr %out)
-  ret i32 %error
-fail:
-  ret i32 1
-""",
-)
-
-# whether it worked: memory for the product of two matrices, the second with its dimensions exchanged if %exchanged
-_ROOM = function(
-    "i32 @room(ptr %a, ptr %b, i64 %exchanged, i64 %dtype, ptr %out)",
-    f"""
-  %a_at = alloca ptr
-  %b_at = alloca ptr
-  %unread = alloca ptr
-  %shape = alloca i64, i64 2
-  %strides = alloca i64, i64 2
-{attempt("go", "lies(ptr %a, i64 2, ptr %a_at, ptr %unread)", "lies(ptr %b, i64 2, ptr %b_at, ptr %unread)")}
-  %sizes_a = load ptr, ptr %a_at
-  %sizes_b = load ptr, ptr %b_at
-  %rows = call i64 @word(ptr %sizes_a, i64 0)
-  %last = sub i64 1, %exchanged
-  %columns = call i64 @word(ptr %sizes_b, i64 %last)
-  %small = icmp slt i64 %columns, 1
-  %row_stride = select i1 %small, i64 1, i64 %columns
-  %shape_1 = getelementptr i64, ptr %shape, i64 1
-  %strides_1 = getelementptr i64, ptr %strides, i64 1
-  store i64 %rows, ptr %shape
-  store i64 %columns, ptr %shape_1
-  store i64 %row_stride, ptr %strides
-  store i64 1, ptr %strides_1
-  %dtype_code = trunc i64 %dtype to i32
-  %error = call i32 @aoti_torch_empty_strided(i64 2, ptr %shape, ptr %strides, i32 %dtype_code, i32 0, i32 0, ptr %out)
-  ret i32 %error
-fail:
-  ret i32 1
-""",
-)
-
-# whether every row of a matrix that lies in order is now a bias, which lies in a row; of %size bytes an element
-_SPREAD = function(
-    "i1 @spread(ptr %bias, ptr %matrix, i64 %size)",
-    f"""
-  %length_at = alloca ptr
-  %stride_at = alloca ptr
-  %shape_at = alloca ptr
-  %unread = alloca ptr
-  %from = alloca ptr
-  %to = alloca ptr
-{
-        attempt(
-            "lying",
-            "lies(ptr %bias, i64 1, ptr %length_at, ptr %stride_at)",
-            "lies(ptr %matrix, i64 2, ptr %shape_at, ptr %unread)",
-        )
-    }
-  %lengths = load ptr, ptr %length_at
-  %strides = load ptr, ptr %stride_at
-  %shape = load ptr, ptr %shape_at
-{reads("word length", "%lengths")}
-{reads("word stride", "%strides")}
-{reads("word rows, word columns", "%shape")}
-  %fits = icmp eq i64 %length, %columns
-  %in_order = icmp eq i64 %stride, 1
-  %plain = and i1 %fits, %in_order
-  br i1 %plain, label %find, label %fail
-find:
-{attempt("copy", "aoti_torch_get_data_ptr(ptr %bias, ptr %from)", "aoti_torch_get_data_ptr(ptr %matrix, ptr %to)")}
-  %source = load ptr, ptr %from
-  %target = load ptr, ptr %to
-  %bytes = mul i64 %length, %size
-{loop("i", "%rows", "row", "end", enter="copy")}
-  %offset = mul i64 %i, %bytes
-  %at = getelementptr i8, ptr %target, i64 %offset
-  call void @llvm.memcpy.p0.p0.i64(ptr %at, ptr %source, i64 %bytes, i1 false)
-  br label %each_i
-end:
-  ret i1 true
-fail:
-  ret i1 false
-""",
-)
-
-# bias + a @ b of matrices, b with its dimensions exchanged if that is said; a small bias of the dtype of the result, of
-# which the bytes of an element are told, is spread out here, so that PyTorch adds to what is there
-_AFFINE = step(
-    "affine",
-    "tensor a, tensor b, tensor bias, slot out, word dtype, word exchanged, word size",
-    f"""
-  %turned_at = alloca ptr
-  store ptr null, ptr %turned_at
-  %as_is = icmp eq i64 %exchanged, 0
-{attempt("made", "room(ptr %a, ptr %b, i64 %exchanged, i64 %dtype, ptr %out)")}
-  %room = load ptr, ptr %out
-  %is_small = icmp ne i64 %size, 0
-  br i1 %is_small, label %try, label %choose
-try:
-  %is_there = call i1 @spread(ptr %bias, ptr %room, i64 %size)
-  br label %choose
-choose:
-  %there = phi i1 [ false, %made ], [ %is_there, %try ]
-  %added = select i1 %there, ptr %room, ptr %bias
-  br i1 %as_is, label %compute, label %turn
-turn:
-{attempt("turned", "exchange(ptr %b, ptr %turned_at)")}
-  br label %compute
-compute:
-  %turned_b = load ptr, ptr %turned_at
-  %factor = select i1 %as_is, ptr %b, ptr %turned_b
-{attempt("done", "aoti_torch_cpu_addmm_out(ptr %room, ptr %added, ptr %a, ptr %factor, double 1.0, double 1.0)")}
-  call void @drop(ptr %turned_at)
-  ret i32 0
-fail:
-  call void @drop(ptr %turned_at)
-  ret i32 1
-""",
-)  # fmt: skip
-
-_PRODUCT = step(
-    "product",
-    "tensor a, tensor b, slot out, word dtype",
-    f"""
-{attempt("compute", "room(ptr %a, ptr %b, i64 0, i64 %dtype, ptr %out)")}
-  %room = load ptr, ptr %out
-  %error = call i32 @aoti_torch_cpu_mm_out(ptr %room, ptr %a, ptr %b)
-  ret i32 %error
-fail:
-  ret i32 1
-""",
-)
-
-# a @ weight.T, and a bias if there is one, of a tensor of more dimensions that lies in order, as a matrix of its rows;
-# of others by the dispatcher, whose words come last
-_LINEAR = step(
-    "linear",
-    "tensor a, tensor weight, tensor bias, slot out, word dtype, word biased, word size, word expected, "
-    "address flat_sizes, address flat_strides, word dims, address sizes, address strides, address call",
-    f"""
-  %flat_at = alloca ptr
-  %room_at = alloca ptr
-  %turned_at = alloca ptr
-  store ptr null, ptr %flat_at
-  store ptr null, ptr %room_at
-  store ptr null, ptr %turned_at
-  %is_plain = call i1 @in_order(ptr %a, i64 %expected)
-  br i1 %is_plain, label %flatten, label %dispatch
-dispatch:
-  %error = call i32 @dispatched(ptr %slots, ptr %call)
-  ret i32 %error
-flatten:
-{
-        attempt(
-            "flat",
-            "aoti_torch__reinterpret_tensor(ptr %a, i64 2, ptr %flat_sizes, ptr %flat_strides, i64 0, ptr %flat_at)",
-            "exchange(ptr %weight, ptr %turned_at)",
-        )
-    }
-  %matrix = load ptr, ptr %flat_at
-  %factor = load ptr, ptr %turned_at
-{attempt("made", "room(ptr %matrix, ptr %factor, i64 0, i64 %dtype, ptr %room_at)")}
-  %room = load ptr, ptr %room_at
-  %has_bias = icmp ne i64 %biased, 0
-  br i1 %has_bias, label %add, label %multiply
-multiply:
-  %multiplied = call i32 @aoti_torch_cpu_mm_out(ptr %room, ptr %matrix, ptr %factor)
-  br label %computed
-add:
-  %is_small = icmp ne i64 %size, 0
-  br i1 %is_small, label %try, label %choose
-try:
-  %is_there = call i1 @spread(ptr %bias, ptr %room, i64 %size)
-  br label %choose
-choose:
-  %there = phi i1 [ false, %add ], [ %is_there, %try ]
-  %to = select i1 %there, ptr %room, ptr %bias
-  %added = call i32 @aoti_torch_cpu_addmm_out(ptr %room, ptr %to, ptr %matrix, ptr %factor, double 1.0, double 1.0)
-  br label %computed
-computed:
-  %result = phi i32 [ %multiplied, %multiply ], [ %added, %choose ]
-  %worked = icmp eq i32 %result, 0
-  br i1 %worked, label %give, label %fail
-give:
-{
-        attempt(
-            "done", "aoti_torch__reinterpret_tensor(ptr %room, i64 %dims, ptr %sizes, ptr %strides, i64 0, ptr %out)"
-        )
-    }
-  br label %fail
-fail:
-  %status = phi i32 [ 0, %done ], [ 1, %flatten ], [ 1, %flat ], [ 1, %computed ], [ 1, %give ]
-  call void @drop(ptr %flat_at)
-  call void @drop(ptr %room_at)
-  call void @drop(ptr %turned_at)
-  ret i32 %status
-""",
-)  # fmt: skip
-
 TEXT = "".join(
-    [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _SPREAD, _AFFINE, _PRODUCT]
-    + [_LINEAR, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
+    [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS]
+    + [PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
 )
 """The module."""
 

@@ -14,6 +14,15 @@ declare i64 @PyDict_Size(ptr)
 declare ptr @PyObject_GenericGetDict(ptr, ptr)
 """
 
+_ANSWERS = """yes:
+  %true = call ptr @PyBool_FromLong(i64 1)
+  ret ptr %true
+no:
+  %false = call ptr @PyBool_FromLong(i64 0)
+  ret ptr %false
+"""
+"""The last blocks of what Python calls to be told whether something is so."""
+
 # a table of so many words, a power of two and at least twice as many as are put into it, all of them zero
 _TABLE = function(
     "i64 @bits_for(i64 %count) alwaysinline",
@@ -138,13 +147,7 @@ among:{_EMPTY.format(count="%all")}
   %first_word = ptrtoint ptr %first to i64
   %is_apart = call i1 @fresh(ptr %table, i64 %bits, i64 %first_word)
   br i1 %is_apart, label %each_j, label %no
-yes:
-  %true = call ptr @PyBool_FromLong(i64 1)
-  ret ptr %true
-no:
-  %false = call ptr @PyBool_FromLong(i64 0)
-  ret ptr %false
-""",
+{_ANSWERS}""",
     linkage="",
 )
 
@@ -216,12 +219,14 @@ all:
   %no_error = icmp eq ptr %error, null
   br i1 %no_error, label %yes, label %no
 yes:
-  %true = call ptr @PyBool_FromLong(i64 1)
-  ret ptr %true
+  br label %tell
 no:
   call void @PyErr_Clear()
-  %false = call ptr @PyBool_FromLong(i64 0)
-  ret ptr %false
+  br label %tell
+tell:
+  %holds = phi i64 [ 1, %yes ], [ 0, %no ]
+  %answer = call ptr @PyBool_FromLong(i64 %holds)
+  ret ptr %answer
 """,
     linkage="",
 )
@@ -256,13 +261,7 @@ look:
 hash:
   %is_apart = call i1 @fresh(ptr %table, i64 %bits, i64 %storage)
   br i1 %is_apart, label %each_i, label %no
-yes:
-  %true = call ptr @PyBool_FromLong(i64 1)
-  ret ptr %true
-no:
-  %false = call ptr @PyBool_FromLong(i64 0)
-  ret ptr %false
-""",
+{_ANSWERS}""",
     linkage="",
 )
 
