@@ -35,7 +35,7 @@ def kernels(program, *tensors):
     """Return the calls of kernels in a program for the default executors."""
     trace = trace_of(program, *[proxy_of(t, "") for t in tensors], language=torch_language)
     made = transform_for_execution(trace, None)
-    return [b for b in made.bound_symbols if b.symbol.executor is executor.careful]
+    return [b for b in made.bound_symbols if b.symbol.module == executor.name]
 
 
 def gated(x, y):
@@ -52,6 +52,42 @@ def test_large_tensors_are_in_kernels():
     x = torch.ones(SIDE, SIDE)
 
     assert len(kernels(gated, x, x)) == 1
+
+
+def times(n, step):
+    """Return the program that does a step again and again, with a matrix product after each."""
+
+    def program(x):
+        for i in range(n):
+            x = torch_matmul(step(x, i), x)
+        return x
+
+    return program
+
+
+torch_matmul = symbol_of(torch.matmul)
+
+
+def like_others(x, i):
+    return symbol_of(torch.tanh)(x * x + x) * x - x
+
+
+def like_no_other(x, i):
+    return symbol_of(torch.tanh)(x * (i + 2.0) + i) * (i + 3.0) - i
+
+
+@pytest.mark.parametrize(
+    ("program", "x", "number"),
+    [
+        (times(10, like_others), torch.ones(4, 4), 10),
+        (times(5, like_others), torch.ones(4, 4), 0),
+        (times(10, like_no_other), torch.ones(4, 4), 0),
+        (times(10, like_others), torch.ones(4, 4, device="meta"), 0),
+    ],
+    ids=["many calls", "few calls", "many kernels", "elsewhere"],
+)
+def test_small_tensors_are_in_kernels_where_a_program_calls_each_of_them_often(program, x, number):
+    assert len(kernels(program, x)) == number
 
 
 @pytest.mark.parametrize(

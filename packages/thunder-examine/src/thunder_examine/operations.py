@@ -13,7 +13,7 @@ from rich.console import Console
 
 from thunder_examine.facts import Facts, facts_of
 from thunder_examine.tables import table
-from thunder_executors import Executor, Refusal, claim
+from thunder_executors import Executor, Refusal, claim, who_gains
 from thunder_frontend import CompiledFunction, FallbackWarning, ThunderModule, compiled_function, jit
 from thunder_guards import ValueGuard
 from thunder_ir import BoundSymbol, Trace
@@ -167,7 +167,7 @@ def declined_in(stages: Iterable[Sequence[Trace]], executors: Sequence[Executor]
     for traces in stages:
         for before, after in pairwise(traces):
             if after.provenance is not None and after.provenance.made_by == "claim":
-                claim(before, executors, refusals)
+                claim(before, who_gains(before, executors), refusals)
     return tuple(dict.fromkeys([Declined(r.operation, r.executor, r.reason) for r in refusals]))
 
 

@@ -15,7 +15,7 @@ from thunder_executors_llvm.dropout import open_dropouts
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo
-from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection
+from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, calls_often
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.several import Several
@@ -60,6 +60,7 @@ class LlvmExecutor(FusionExecutor):
     Args:
         kernels: where compiled ones are kept.
         selection: what is taken; everything that can be in a kernel, if not given.
+        for_many: who is asked in its place where programs of small tensors make many calls for each kernel.
         (others): see :class:`thunder_executors.Executor`.
     """
 
@@ -67,6 +68,7 @@ class LlvmExecutor(FusionExecutor):
         self,
         kernels: Kernels,
         selection: Selection = EVERYTHING,
+        for_many: LlvmExecutor | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -80,6 +82,7 @@ class LlvmExecutor(FusionExecutor):
         )
         self.kernels = kernels
         self.selection = selection
+        self.for_many = for_many
         self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
         self._costs: Memo[tuple[float, int]] = Memo(REMEMBERED)
         self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
@@ -87,11 +90,15 @@ class LlvmExecutor(FusionExecutor):
         self.finishing.append(Finish(lambda trace: side_by_side(trace, self), AFTER, FEWEST_CALLS))
         open_dropouts(self, selection.why_no_parts)
 
-    def gains(self, trace: Trace) -> bool:
-        """Whether a kernel may pay; where nobody asked for this executor, a library that fails to load is no error."""
-        return self.selection.gains(trace) and (not self.selection.large or binding.load_error() is None)
-
-    def within(self, trace: Trace) -> FusionExecutor:
+    def within(self, trace: Trace) -> FusionExecutor | None:
+        if not self.selection.large:
+            return self
+        for_many = self.for_many
+        small = for_many is not None and calls_often(trace, for_many.can_fuse)
+        if not (small or self.selection.gains(trace)) or binding.load_error() is not None:
+            return None  # as nobody asked for this executor, a library that fails to load is no error
+        if small:
+            return for_many
         selection = self.selection.within(trace, self.can_fuse)
         if selection == self.selection:
             return self
@@ -177,5 +184,6 @@ def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:
 
 
 _KERNELS = Kernels(default_disk())
-_CAREFUL = LlvmExecutor(_KERNELS, PAYING, default=False, priority=10)
+_FOR_MANY = LlvmExecutor(_KERNELS, default=False)
+_CAREFUL = LlvmExecutor(_KERNELS, PAYING, _FOR_MANY, default=False, priority=10)
 executor = LlvmExecutor(_KERNELS, careful=_CAREFUL, priority=10)

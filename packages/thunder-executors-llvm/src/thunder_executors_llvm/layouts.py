@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 
-from thunder_ir import BoundSymbol, Trace
+from thunder_ir import BoundSymbol, TensorProxy, Trace
 from thunder_loops import row_major_strides
-from thunder_prims import flip, stride_order, transpose
+from thunder_prims import flip, matmul, stride_order, transpose
 from thunder_torch.fake_modes import fake_outputs
 
 REORDERS = frozenset({transpose, flip})
@@ -22,7 +23,16 @@ def keeps_rows(region: Trace) -> bool:
     Args:
         region: in prims.
     """
-    return not any([reorders(b) for b in region.bound_symbols])
+    turned: set[str] = set()
+    for bound in region.bound_symbols:
+        if reorders(bound) or not (turned.isdisjoint([p.name for p in bound.inputs]) or _of_matrices(bound)):
+            turned.update([p.name for p in bound.outputs])
+    return turned.isdisjoint([p.name for p in region.outputs])
+
+
+def _of_matrices(bound: BoundSymbol) -> bool:
+    """Whether a call is a product of matrices, whose result is new and lies row by row however they lie."""
+    return bound.symbol is matmul and all([p.ndim == 2 for p in bound.inputs if isinstance(p, TensorProxy)])
 
 
 def reorders(bound: BoundSymbol) -> bool:
@@ -30,6 +40,14 @@ def reorders(bound: BoundSymbol) -> bool:
     if bound.symbol is stride_order:
         return tuple(bound.args[1]) != tuple(reversed(range(len(bound.args[1]))))
     return bound.symbol in REORDERS
+
+
+def in_rows(tensor: torch.Tensor) -> bool:
+    """Whether a tensor, or one that it is a slice of, lies row by row; dimensions may be expanded."""
+    if tensor.is_contiguous():
+        return True
+    walked = [(step, size) for step, size in zip(tensor.stride(), tensor.shape, strict=True) if step]
+    return all([a > b or (a == b and 1 in (n, m)) for (a, n), (b, m) in pairwise(walked)])
 
 
 def output_strides(
@@ -43,6 +61,6 @@ def output_strides(
         shapes: of the outputs.
         eager: computes the outputs by PyTorch; it is run on fake tensors.
     """
-    if keeps and all([t.is_contiguous() for t in inputs if isinstance(t, torch.Tensor)]):
+    if keeps and all([in_rows(t) for t in inputs if isinstance(t, torch.Tensor)]):
         return [row_major_strides(shape) for shape in shapes]
     return [tuple(t.stride()) for t in fake_outputs(eager, inputs)]

@@ -5,10 +5,14 @@ count more. What is measured to be no faster than PyTorch's own kernels is left 
 ``float16``, gelu and layer normalisation of ``bfloat16``, what reads memory in another order than it writes it, layer
 normalisation with its derivative unless gelu comes next, gelu with its derivative where nothing around can be fused
 with it, cumulative sums of integers, and of so few rows that threads would wait.
+
+Programs of many calls of small tensors run in native code, which calls kernels at no cost; there they pay where each is
+called often enough to have been worth compiling.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +23,7 @@ from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.selection import digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
-from thunder_loops import SCANNING, Parts, moves_only, operation_cost
+from thunder_loops import SCANNING, Parts, moves_only, operation_cost, structure_of
 from thunder_prims import full, stride_order
 from thunder_torch import symbol_of
 
@@ -44,6 +48,13 @@ AS_FAST_DERIVED = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_o
 
 AS_FAST_ALONE = frozenset({symbol_of(torch.nn.functional.gelu)})
 """The same where nothing around can be fused with it: between two products, as in most models."""
+
+
+MANY = 48
+"""Calls of small tensors, of one program, that are worth waiting for kernels."""
+
+REPEATED = 2
+"""How often the calls that are worth it are made, on average, each with tensors like those of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,29 @@ class Selection:
             return False
         half = proxy.dtype not in EXACT_OR_WIDE
         return elements(proxy) >= (2 * self.large if half else self.large)  # as many bytes as of float32
+
+
+def calls_often(trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> bool:
+    """Whether a program of small tensors makes many calls for each kernel that would have to be compiled for it.
+
+    Args:
+        trace: the program.
+        can_fuse: whether a call can be in a kernel.
+    """
+    calls = trace.bound_symbols
+    if len(calls) < MANY or not all([_is_small(p) for b in calls for p in b.outputs]):
+        return False
+    alike = defaultdict(list)
+    for bound in calls:
+        if OpTags.VIEW not in bound.symbol.tags:
+            alike[structure_of((bound,), (), sizes_at_hand=True)].append(bound)
+    alike.pop(None, None)
+    fused = [len(group) for group in alike.values() if can_fuse(group[0]) and not moves_only(group[0])]
+    return sum(fused) >= max(MANY, REPEATED * len(fused))
+
+
+def _is_small(proxy: Proxy) -> bool:
+    return not isinstance(proxy, TensorProxy) or elements(proxy) < LARGE
 
 
 def _proxies(bound: BoundSymbol) -> tuple[Proxy, ...]:

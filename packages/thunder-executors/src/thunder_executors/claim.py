@@ -9,7 +9,7 @@ from typing import Any
 from thunder_executors.checked import Checked
 from thunder_executors.errors import ExecutorError, UnclaimedError
 from thunder_executors.executor import Executor
-from thunder_executors.fusion import FusionExecutor, who_gains
+from thunder_executors.fusion import FusionExecutor
 from thunder_executors.implementation import Declined, Implementation
 from thunder_executors.registry import get_all_executors
 from thunder_ir import (
@@ -75,7 +75,7 @@ def claim(trace: Trace, executors: Sequence[Executor], refusals: list[Refusal] |
             t0 = _doc_mul(x, x)  # float32[2]
             return t0
     """
-    claimer = _Claimer(trace.names(), who_gains(trace, executors), refusals)
+    claimer = _Claimer(trace.names(), executors, refusals)
     for bound in trace.bound_symbols:
         claimer.visit(bound)
     output = substitute(trace.output, claimer.replaced) if claimer.replaced else trace.output

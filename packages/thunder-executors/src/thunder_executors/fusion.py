@@ -90,12 +90,11 @@ class FusionExecutor(Executor):
         """
         return None
 
-    def gains(self, trace: Trace) -> bool:
-        """Whether a program may gain by this executor; where not, it is asked about none of its calls."""
-        return True
+    def within(self, trace: Trace) -> FusionExecutor | None:
+        """Return who is asked about the calls of a program: this executor, another where neighbours matter, or nobody.
 
-    def within(self, trace: Trace) -> FusionExecutor:
-        """Return who is asked about the calls of a program: another executor, where neighbours matter."""
+        ``None`` is for programs that gain nothing by it.
+        """
         return self
 
     def differentiates(self, bound: BoundSymbol) -> bool:
@@ -137,10 +136,18 @@ def cost_in_regions(executors: Sequence[Executor]) -> Callable[[BoundSymbol], fl
     return again
 
 
+def for_all_of(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:
+    """Return who is asked about what a program is made into: as :func:`who_gains`, but those that gain nothing, too.
+
+    Who leaves the derivative of a call to regions has to run both programs that come of it.
+    """
+    return [(e.within(trace) or e) if isinstance(e, FusionExecutor) else e for e in executors]
+
+
 def who_gains(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:
     """Return who is asked about the calls of a program: no fusion executors that it gains nothing by."""
-    gaining = [e for e in executors if not isinstance(e, FusionExecutor) or e.gains(trace)]
-    return [e.within(trace) if isinstance(e, FusionExecutor) else e for e in gaining]
+    asked = [e.within(trace) if isinstance(e, FusionExecutor) else e for e in executors]
+    return [e for e in asked if e is not None]
 
 
 def _says_more(symbol: Symbol) -> bool:

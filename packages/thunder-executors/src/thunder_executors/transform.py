@@ -10,6 +10,7 @@ from thunder_executors.executor import Executor
 from thunder_executors.finish import runnable
 from thunder_executors.free import free_after_last_use
 from thunder_executors.fuse import fuse
+from thunder_executors.fusion import who_gains
 from thunder_executors.order import order_for_memory
 from thunder_executors.registry import resolve_executors
 from thunder_ir import BoundSymbol, Trace, collector_paused
@@ -44,11 +45,12 @@ def execution_traces(
     chosen = resolve_executors(executors)
     stages = [dead_code_elimination(trace)]
     stages.append(common_subexpressions(stages[-1]))
-    stages.append(claim(stages[-1], chosen))
+    asked = who_gains(stages[-1], chosen)
+    stages.append(claim(stages[-1], asked))
     stages.append(dead_code_elimination(stages[-1]))
     stages += _improved(stages[-1], [p for e in chosen for p in e.passes])
-    if any([bound.tags and _is_marked(bound, chosen) for bound in stages[-1].bound_symbols]):
-        stages.append(fuse(stages[-1], chosen))
+    if any([bound.tags and _is_marked(bound, asked) for bound in stages[-1].bound_symbols]):
+        stages.append(fuse(stages[-1], asked))
     stages.append(order_for_memory(stages[-1]))
     stages.append(free_after_last_use(stages[-1]))
     stages += _improved(stages[-1], [writing] if writing else [])

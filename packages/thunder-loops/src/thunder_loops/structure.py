@@ -64,18 +64,19 @@ class _Writer:
         self.atoms: dict[Atom, int] = {}
 
     def text(self, value: Any) -> str:
+        cls = value.__class__
+        if cls is TensorProxy:
+            return self.numbers.get(value.name) or self.first(value)
+        if cls is tuple or cls is list:
+            return f"{cls.__name__}({','.join([self.text(v) for v in value])})"
+        if value is None or cls in _PLAIN:
+            return key_of(value)
+        if cls is dict:
+            return f"{{{','.join([f'{self.text(k)}:{self.text(v)}' for k, v in value.items()])}}}"
         if isinstance(value, IntegerProxy):
             return self.size(value)
         if isinstance(value, Proxy):
             return self.numbers.get(value.name) or self.first(value)
-        if isinstance(value, (tuple, list)):
-            if value.__class__ not in (tuple, list):
-                raise _UnknownError
-            return f"{value.__class__.__name__}({','.join([self.text(v) for v in value])})"
-        if isinstance(value, dict):
-            return f"{{{','.join([f'{self.text(k)}:{self.text(v)}' for k, v in value.items()])}}}"
-        if value is None or value.__class__ in _PLAIN:
-            return key_of(value)
         raise _UnknownError
 
     def first(self, value: Proxy) -> str:

@@ -48,9 +48,9 @@ class NativeExecutor(FusionExecutor):
         self.largest = largest
         self.finishing.append(Finish(lambda trace: in_native_code(trace, self), calls_before, smallest_region))
 
-    def gains(self, trace: Trace) -> bool:
+    def within(self, trace: Trace) -> FusionExecutor | None:
         """It is not asked about calls: it takes them when all others are done."""
-        return False
+        return None
 
     def too_large(self, calls: Sequence[BoundSymbol]) -> set[str]:
         """Return the names of the tensors that calls compute and with which calls do not pay."""

@@ -14,6 +14,7 @@ from thunder_autograd import Split, forward_and_backward
 from thunder_executors import (
     cost_in_regions,
     execution_traces,
+    for_all_of,
     grad_rule,
     resolve_executors,
     runnable,
@@ -101,7 +102,8 @@ def differentiated(
         tell: called with what the backward program raises, and its stages, before it goes on to the caller.
         phase: within which the work of a named phase is done.
     """
-    asked = who_gains(trace, resolve_executors(executors))
+    chosen = for_all_of(trace, resolve_executors(executors))
+    asked = who_gains(trace, chosen)
     in_regions = cost_in_regions(asked)
     written = writes or Writes()
 
@@ -131,9 +133,9 @@ def differentiated(
         tidied = tidy(split.backward, apart=True)
         backward_traces += [split.backward, gradients_apart(tidied, len(split.saved))]
     with phase("executors"):
-        traces += execution_traces(split.forward, executors)
+        traces += execution_traces(split.forward, chosen)
         improve(traces)
-        backward_traces += execution_traces(backward_traces[-1], executors)
+        backward_traces += execution_traces(backward_traces[-1], chosen)
         improve(backward_traces)
     with phase("code generation"):
         backward_traces.append(in_a_box(backward_traces[-1]))
@@ -143,7 +145,7 @@ def differentiated(
             run_backward if tell is None else _telling(run_backward, backward_traces, tell),
             split,
             boxed=True,
-            compile=lambda made: transform_for_execution(tidy(made), executors),
+            compile=lambda made: transform_for_execution(tidy(made), chosen),
             runnable=lambda made: runnable([made], executors),
             differentiate=differentiate,
             rule_of=higher_rule_of,
