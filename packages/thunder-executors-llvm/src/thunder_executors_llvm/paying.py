@@ -50,7 +50,7 @@ AS_FAST_ALONE = frozenset({symbol_of(torch.nn.functional.gelu)})
 """The same where nothing around can be fused with it: between two products, as in most models."""
 
 
-MANY = 48
+MANY = 64
 """Calls of small tensors, of one program, that are worth waiting for kernels."""
 
 REPEATED = 2
