@@ -84,6 +84,21 @@ def test_an_error_of_a_running_program_names_the_users_line(requires_grad):
     compiled(table, torch.tensor([1, 2]))
 
 
+def test_an_error_in_a_fused_region_names_the_users_line_of_the_call_that_failed():
+    def look(table, one, other):
+        first = torch.nn.functional.embedding(one, table * 2)
+        return first + torch.nn.functional.embedding(other, table + 1)
+
+    compiled = jit(lambda table, *indices: look(look(table, *indices[:2]), *indices[2:]), executors=["+llvm"])
+    good, bad, table = torch.arange(4), torch.tensor([0, 1, 2, 7]), torch.ones(4, 3)
+    compiled(table, *[good] * 4)
+    for at, line in enumerate(["first = torch.nn", "return first + ", "first = torch.nn", "return first + "]):
+        indices = [bad if i == at else good for i in range(4)]
+        error, _ = raised(None, table, *indices, compiled=compiled)
+        (note,) = error.__notes__
+        assert isinstance(error, IndexError) and line in note and __file__ in note
+
+
 def test_all_frames_are_kept_on_request(monkeypatch):
     monkeypatch.setenv("THUNDER_FULL_TRACEBACKS", "1")
     _, frames = raised(helper, torch.ones(2, 3))

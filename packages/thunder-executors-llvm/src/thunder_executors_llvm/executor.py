@@ -168,8 +168,9 @@ class LlvmExecutor(FusionExecutor):
 
     def runner(self, region: Region, name: str) -> Runner:
         """Return what runs a region, whatever that is worth."""
-        trace = expand(region.trace(name))
-        return Runner(lower(trace), to_callable(region.trace(name), []), keeps_rows(trace), self.kernels, here())
+        whole = region.trace(name)
+        trace = expand(whole)
+        return Runner(whole, lower(trace), to_callable(whole, []), keeps_rows(trace), self.kernels, here())
 
 
 def _cost(bound: BoundSymbol) -> tuple[float, int]:

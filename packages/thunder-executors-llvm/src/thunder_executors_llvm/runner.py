@@ -14,7 +14,7 @@ from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import output_strides
 from thunder_executors_llvm.support import launcher
 from thunder_executors_llvm.target import Target
-from thunder_ir import dtypes
+from thunder_ir import Trace, dtypes
 from thunder_loops import (
     GRAIN,
     Buffer,
@@ -84,6 +84,7 @@ class Runner:
     """Runs a region.
 
     Args:
+        region: the first one of those that it runs, which compute the same.
         program: its loop nests.
         eager: computes its outputs by PyTorch, for tensors that are more than memory.
         keeps_rows: see :func:`keeps_rows`.
@@ -92,8 +93,15 @@ class Runner:
     """
 
     def __init__(
-        self, program: LoopProgram, eager: Callable[..., Any], keeps_rows: bool, kernels: Kernels, target: Target
+        self,
+        region: Trace,
+        program: LoopProgram,
+        eager: Callable[..., Any],
+        keeps_rows: bool,
+        kernels: Kernels,
+        target: Target,
     ) -> None:
+        self.region = region
         self.program = program
         self.eager = eager
         self.keeps_rows = keeps_rows
@@ -247,6 +255,11 @@ class Overwriting:
 
     runner: Runner
     places: Mapping[int, int]
+
+    @property
+    def region(self) -> Trace:
+        """See :class:`Runner`."""
+        return self.runner.region
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""

@@ -117,7 +117,7 @@ class FusionExecutor(Executor):
         trace = region.trace(name)
         says_more = all([_says_more(b.symbol) for b in region.bound_symbols])  # for readers of the printed program
         replay = (lambda *inputs: evaluate(trace, inputs)) if says_more else None
-        symbol = Symbol(name, self.name, decomposition=replay, implementation=function, executor=self)
+        symbol = Symbol(name, self.name, decomposition=replay, implementation=function, executor=self, region=trace)
         first = [OpTags.BEFORE_WRITES] if any([OpTags.BEFORE_WRITES in b.tags for b in region.bound_symbols]) else []
         location = region.bound_symbols[0].location
         return BoundSymbol(symbol, region.inputs, {}, region.outputs, location, frozenset(first))

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 
+from thunder_executors import FusionExecutor
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.own_code import PACKAGES, name_in, package_of
 from thunder_interpreter import replaced_builtins
-from thunder_ir import Trace
+from thunder_ir import BoundSymbol, Trace
 
 GENERATED = "<thunder "
 LIBRARIES = frozenset({"torch", "contextlib"})
@@ -92,28 +93,48 @@ def _dispatches(traceback: TracebackType) -> bool:
 def _places(traceback: TracebackType | None, programs: Iterable[Trace]) -> list[str]:
     """Say for each line of a running program in the traceback which of the user's lines it came from."""
     notes = []
+    around: BoundSymbol | None = None  # the region that runs, if one does
     while traceback is not None:
         filename, within = traceback.tb_frame.f_code.co_filename, traceback.tb_next
         calls_part = within is not None and within.tb_frame.f_code.co_filename == filename
         if filename.startswith(GENERATED) and not calls_part:
             line = linecache.getline(filename, traceback.tb_lineno).strip()
-            place = _place_of(line, "".join(linecache.getlines(filename)), programs)
-            if place is not None:
-                notes.append(f"raised by {line.partition('  # ')[0]}\n  from {place}")
+            bound = _call_at(line, "".join(linecache.getlines(filename)), programs) or _call_within(around, line)
+            around = bound if bound is not None and isinstance(bound.symbol.executor, FusionExecutor) else None
+            if bound is not None and around is None and (where := bound.location) is not None:
+                source = linecache.getline(where.filename, where.line).strip()
+                notes.append(f"raised by {line.partition('  # ')[0]}\n  from {where}:  {source}")
         traceback = traceback.tb_next
     return notes
 
 
-def _place_of(line: str, text: str, programs: Iterable[Trace]) -> str | None:
-    output = line.partition(" = ")[0]
+def _call_at(line: str, text: str, programs: Iterable[Trace]) -> BoundSymbol | None:
+    """Return the call that a line of a program's text makes."""
+    output = _first_output(line)
     for program in _with_regions(programs):
         for bound in program.bound_symbols:
-            if bound.location is not None and any(p.name == output for p in bound.outputs):
+            if any(p.name == output for p in bound.outputs):
                 if program.executable().text.strip() == text.strip():
-                    where = bound.location
-                    return f"{where}:  {linecache.getline(where.filename, where.line).strip()}"
+                    return bound
                 break
     return None
+
+
+def _call_within(region: BoundSymbol | None, line: str) -> BoundSymbol | None:
+    """Return the call that failed in a region, by a line of the text that all regions like it share."""
+    if region is None:
+        return None
+    shared, own = getattr(region.symbol.implementation, "region", None), region.symbol.region
+    if not isinstance(shared, Trace) or not isinstance(own, Trace):
+        return None
+    output = _first_output(line)
+    pairs = zip(shared.bound_symbols, own.bound_symbols, strict=True)
+    return next((mine for other, mine in pairs if any(p.name == output for p in other.outputs)), None)
+
+
+def _first_output(line: str) -> str:
+    """Return the name of the first value that a line of a program's text defines."""
+    return line.partition(" = ")[0].strip("(),").partition(",")[0]
 
 
 def _with_regions(programs: Iterable[Trace]) -> Iterator[Trace]:

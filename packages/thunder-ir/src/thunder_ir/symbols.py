@@ -86,6 +86,7 @@ class Symbol:
         path: dotted path under which generated code calls ``implementation``, ``"torch.add"``.
         executor: for an operation of an executor, that executor.
         origin: what it stands for in the user's world, such as ``torch.add``.
+        region: for an operation that a region was fused into, the region's trace.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Symbol:
     path: str = ""
     executor: Any = None
     origin: Any = None
+    region: Any = field(default=None, repr=False)
     doc: str = field(default="", repr=False)
 
     @property
