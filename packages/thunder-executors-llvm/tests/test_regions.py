@@ -13,14 +13,14 @@ from thunder_executors_llvm import LlvmExecutor, executor
 from thunder_ir import Builder, TensorProxy, Trace, devices, dtypes, number_proxy, recording, trace_of
 from thunder_loops import lowering
 from thunder_testing import check_conformance, run_reference, sampled_symbols
-from thunder_torch import proxy_of
+from thunder_torch import proxy_of, symbol_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
 
 
-def compiled(program, *tensors):
+def compiled(program, *tensors, **options):
     """Return a program compiled for tensors like these, all of it in one kernel call."""
-    trace = trace_of(program, *[proxy_of(t, "") for t in tensors])
+    trace = trace_of(program, *[proxy_of(t, "") for t in tensors], **options)
     made = transform_for_execution(trace, [executor])
     assert any(b.symbol.executor is executor for b in made.bound_symbols), f"no kernel was made:\n{made}"
     return made.python_callable()
@@ -85,6 +85,17 @@ def test_one_compiled_region_serves_all_layouts_and_answers_in_eagers(layouts):
     x, y = (LAYOUTS[name](t) for name, t in zip(layouts, (x, y), strict=True))
     for got, expected in zip(run(x, y), gated_in_torch(x, y), strict=True):
         torch.testing.assert_close(got, expected, check_stride=True)
+
+
+def test_an_argument_that_pytorch_reads_the_value_of_may_be_a_tensor():
+    x, factor = torch.randn(7, 21).t(), torch.tensor(0.5)
+
+    def program(x, factor):
+        return symbol_of(torch.addcdiv)(x, x, x * x + 1, value=factor * 2)
+
+    got = compiled(program, x, factor, language=torch_language)(x, factor)
+
+    torch.testing.assert_close(got, torch.addcdiv(x, x, x * x + 1, value=1.0), check_stride=True)
 
 
 def test_equal_structures_share_a_kernel_whatever_their_sizes():

@@ -53,7 +53,7 @@ AS_FAST_ALONE = frozenset({symbol_of(torch.nn.functional.gelu)})
 MANY = 64
 """Calls of small tensors, of one program, that are worth waiting for kernels."""
 
-REPEATED = 2
+REPEATED = 6
 """How often the calls that are worth it are made, on average, each with tensors like those of the others."""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from torch._prims_common import suggest_memory_format
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 
 from thunder_torch.uncast import without_autocast
 from thunder_torch.without_compilers import leave_compilers_alone
@@ -127,7 +127,8 @@ def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[to
     """Return what a function returns without its data: with the sizes, and strides, that PyTorch would give it.
 
     Args:
-        function: returns tensors; it is run on fake tensors, which keep their devices.
+        function: returns tensors; it is run on fake tensors, which keep their devices. Where PyTorch asks for a value,
+            such as that of ``torch.addcdiv(..., value=tensor)``, it is run on the tensors themselves.
         inputs: tensors, and numbers; fake tensors stay as they are.
 
     Example:
@@ -136,9 +137,15 @@ def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[to
         >>> [t.stride() for t in fake_outputs(lambda x: (x.t() + 1, x), [torch.ones(2, 3)])]
         [(1, 3), (3, 1)]
     """
-    mode = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None) or QuickMode()
-    with mode:
-        return list(function(*[_without_data(t, mode) if isinstance(t, torch.Tensor) else t for t in inputs]))
+    given = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None)
+    mode = given or QuickMode()
+    try:
+        with mode:
+            return list(function(*[_without_data(t, mode) if isinstance(t, torch.Tensor) else t for t in inputs]))
+    except DataDependentOutputException:
+        if given is not None:
+            raise
+        return list(function(*inputs))
 
 
 def _without_data(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
