@@ -1,5 +1,7 @@
 """Which regions count as one, and which do not."""
 
+from fractions import Fraction
+
 import pytest
 
 import thunder_prims as prims
@@ -58,6 +60,28 @@ def test_objects_that_are_more_than_numbers_are_equal_to_nothing():
 
     assert structure_of((known,), known.outputs) is not None
     assert structure_of((other,), other.outputs) is None
+
+
+def test_objects_that_are_what_they_print_as_count_by_that_if_their_classes_are_told():
+    class Shape(tuple):
+        __slots__ = ()
+
+    bound = trace_of(lambda x: prims.add(x, 1.5), Tensor((2,))).bound_symbols[0]
+
+    def of(*values):
+        return structure_of((bound.replace(args=values),), (), plain={Shape, Fraction})
+
+    assert of(Shape((1, 2)), Fraction(1, 3)) == of(Shape((1, 2)), Fraction(1, 3))
+    different = {of(Shape((1, 2))), of(Shape((1, 3))), of((1, 2)), of(Fraction(1, 3)), of(Fraction(1, 2)), of("1/3")}
+    assert len(different) == 6 and None not in different
+    assert structure_of((bound.replace(args=(Shape((1, 2)),)),), ()) is None
+
+
+def test_slices_and_ellipses_count_by_what_they_say():
+    bound = trace_of(lambda x: prims.add(x, 1.5), Tensor((2,))).bound_symbols[0]
+    made = [structure_of((bound.replace(args=((..., slice(n)),)),), ()) for n in (1, 2, 1)]
+
+    assert made[0] == made[2] != made[1] and made[0] is not None
 
 
 def of_open_sizes(rows, columns, *, square=False, **options):

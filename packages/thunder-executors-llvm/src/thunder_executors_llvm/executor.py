@@ -14,7 +14,7 @@ from thunder_executors_llvm.disk import default_disk
 from thunder_executors_llvm.dropout import open_dropouts
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
-from thunder_executors_llvm.memo import Memo
+from thunder_executors_llvm.memo import Memo, structure, structure_now
 from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, calls_often
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import why_not, worth
@@ -23,7 +23,7 @@ from thunder_executors_llvm.side_by_side import AFTER, FEWEST_CALLS, side_by_sid
 from thunder_executors_llvm.target import here
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
-from thunder_loops import CannotLower, cost_again, lower, parts_of, structure_of
+from thunder_loops import CannotLower, cost_again, lower, parts_of
 
 REMEMBERED = 4096
 """Structures of which it is known what becomes of them."""
@@ -110,7 +110,7 @@ class LlvmExecutor(FusionExecutor):
         return self.selection.differentiates(bound)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
-        return self._answers.get(structure_of((bound,), (), sizes_at_hand=True), lambda: self._answer(bound))
+        return self._answers.get(structure_now(bound), lambda: self._answer(bound))
 
     def _answer(self, bound: BoundSymbol) -> bool | Declined:
         reason = self.selection.why_not(bound) or why_not(bound, here())
@@ -119,12 +119,12 @@ class LlvmExecutor(FusionExecutor):
     def again(self, bound: BoundSymbol) -> float | None:
         if not self.can_fuse(bound):
             return None
-        inside, calls = self._costs.get(structure_of((bound,), (), sizes_at_hand=True), lambda: _cost(bound))
+        inside, calls = self._costs.get(structure_now(bound), lambda: _cost(bound))
         return inside if self.differentiates(bound) else inside + calls * OF_A_CALL
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         bounds = region.bound_symbols
-        decided = self._regions.get(structure_of(bounds, region.outputs), lambda: self._decide(region, name))
+        decided = self._regions.get(structure(bounds, region.outputs), lambda: self._decide(region, name))
         if decided is None:
             return None
         inside = tuple([bounds[i] for i in decided.inside])
@@ -137,7 +137,7 @@ class LlvmExecutor(FusionExecutor):
         if not parts.outputs or not worth(parts) or not self.selection.takes(parts):
             return None
         inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
-        runner = self._runners.get(structure_of(inner.bound_symbols, inner.outputs), lambda: self._runner(inner, name))
+        runner = self._runners.get(structure(inner.bound_symbols, inner.outputs), lambda: self._runner(inner, name))
         if runner is None:
             return None
         position = {id(b): i for i, b in enumerate(region.bound_symbols)}

@@ -1,13 +1,29 @@
-"""What was found once, of a bounded number of structures."""
+"""What was found once, of a bounded number of structures of regions of PyTorch's calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from thunder_loops import Structure
+import torch
+
+from thunder_ir import BoundSymbol, Proxy
+from thunder_loops import Structure, structure_of
 
 T = TypeVar("T")
+
+PLAIN = frozenset({torch.Size, torch.device, torch.dtype, torch.layout, torch.memory_format})
+"""PyTorch's classes of arguments that are what they print as."""
+
+
+def structure(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Structure | None:
+    """Return what regions have in common that one kernel serves; see :func:`thunder_loops.structure_of`."""
+    return structure_of(bounds, outputs, plain=PLAIN)
+
+
+def structure_now(bound: BoundSymbol) -> Structure | None:
+    """Return what calls have in common that are alike for sizes as they are now."""
+    return structure_of((bound,), (), plain=PLAIN, sizes_at_hand=True)
 
 
 class Memo(Generic[T]):

@@ -20,10 +20,11 @@ from typing import Any
 import torch
 
 from thunder_executors_llvm.layouts import REORDERS, reorders
+from thunder_executors_llvm.memo import structure_now
 from thunder_executors_llvm.selection import digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
-from thunder_loops import SCANNING, Parts, moves_only, operation_cost, structure_of
+from thunder_loops import SCANNING, Parts, moves_only, operation_cost
 from thunder_prims import full, stride_order
 from thunder_torch import symbol_of
 
@@ -169,7 +170,7 @@ def calls_often(trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> bool:
     alike = defaultdict(list)
     for bound in calls:
         if OpTags.VIEW not in bound.symbol.tags:
-            alike[structure_of((bound,), (), sizes_at_hand=True)].append(bound)
+            alike[structure_now(bound)].append(bound)
     alike.pop(None, None)
     fused = [len(group) for group in alike.values() if can_fuse(group[0]) and not moves_only(group[0])]
     return sum(fused) >= max(MANY, REPEATED * len(fused))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from typing import Any
 
 from thunder_ir import BoundSymbol, Device, DType, IntegerProxy, Proxy, TensorProxy, is_unknown
@@ -14,16 +14,21 @@ Structure = tuple[Hashable, ...]
 
 
 def structure_of(
-    bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy], *, sizes_at_hand: bool = False
+    bounds: Sequence[BoundSymbol],
+    outputs: Iterable[Proxy],
+    *,
+    plain: Container[type] = (),
+    sizes_at_hand: bool = False,
 ) -> Structure | None:
     """Return what regions that compute the same have in common; ``None`` where that is not known.
 
     Values count by the order in which they occur, and by their metadata. Sizes and numbers that only a call tells, and
-    arguments that are other objects than numbers, texts and dtypes, are equal to nothing.
+    arguments that are other objects than numbers, texts, dtypes, devices and slices, are equal to nothing.
 
     Args:
         bounds: the calls, in order.
         outputs: the values that are wanted of them.
+        plain: more classes, whose instances never change and are equal where they print the same; of tuples, their own.
         sizes_at_hand: whether open sizes are equal that are of each other, and are now, the same. That is enough for
             questions such as what a region costs, and not for sharing what was compiled of it.
 
@@ -35,7 +40,7 @@ def structure_of(
         >>> structure_of(one.bound_symbols, one.outputs) == structure_of(other.bound_symbols, other.outputs)
         True
     """
-    writer = _Writer(sizes_at_hand)
+    writer = _Writer(plain, sizes_at_hand)
     found: list[Hashable] = []
     try:
         for bound in bounds:
@@ -47,7 +52,7 @@ def structure_of(
     return tuple(found)
 
 
-_PLAIN = frozenset({bool, int, float, complex, str, DType, Device})
+_PLAIN = frozenset({bool, int, float, complex, str, DType, Device, type(...)})
 """Classes whose instances are what they print as; those of subclasses may be equal for a while only."""
 
 
@@ -58,8 +63,9 @@ class _UnknownError(Exception):
 class _Writer:
     """Writes arguments as text; proxies are numbered as they occur."""
 
-    def __init__(self, sizes_at_hand: bool) -> None:
+    def __init__(self, plain: Container[type], sizes_at_hand: bool) -> None:
         self.numbers: dict[str, str] = {}
+        self.plain = plain
         self.sizes_at_hand = sizes_at_hand
         self.atoms: dict[Atom, int] = {}
 
@@ -77,6 +83,10 @@ class _Writer:
             return self.size(value)
         if isinstance(value, Proxy):
             return self.numbers.get(value.name) or self.first(value)
+        if cls is slice:
+            return f"slice{self.text((value.start, value.stop, value.step))}"
+        if cls in self.plain:
+            return f"{cls.__name__}:{self.text(tuple(value)) if isinstance(value, tuple) else repr(value)}"
         raise _UnknownError
 
     def first(self, value: Proxy) -> str:

@@ -14,9 +14,8 @@ from thunder_executors_llvm import executor as llvm_executor
 from thunder_executors_llvm import runner as llvm
 from thunder_executors_llvm import support
 from thunder_executors_llvm.binding import host
-from thunder_executors_llvm.memo import Memo
+from thunder_executors_llvm.memo import Memo, structure
 from thunder_ir import BoundSymbol, TensorProxy, dtypes, trace_of, value_of
-from thunder_loops import structure_of
 from thunder_native.layout import Layout, layout
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress, Table, Word, Words
@@ -110,7 +109,7 @@ def by_kernel(table: Table, bound: BoundSymbol, compute: Callable[..., TensorPro
     trace = trace_of(compute, *tensors)
     read = tuple([p for p in trace.inputs if isinstance(p, TensorProxy)])  # symbolic sizes are read off these
     region = Region(trace.bound_symbols, read, tuple(trace.outputs))
-    key = structure_of(region.bound_symbols, region.outputs)
+    key = structure(region.bound_symbols, region.outputs)
     run = _RUNNERS.get(key, lambda: _prepared(llvm_executor.runner(region, compute.__name__), tensors))
     fused(table, bound.replace(symbol=replace(bound.symbol, implementation=run), args=tensors, kwargs={}))
 
