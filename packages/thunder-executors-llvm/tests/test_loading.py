@@ -53,8 +53,8 @@ from concurrent.futures import ThreadPoolExecutor
 from thunder_executors_llvm import binding, support
 
 binding.host()
-compile_object, both = support.compile_object, threading.Barrier(2)
-support.compile_object = lambda *given: (both.wait(), compile_object(*given))[1]
+in_memory, both = support.in_memory, threading.Barrier(2)
+support.in_memory = lambda *given: (both.wait(), in_memory(*given))[1]
 with ThreadPoolExecutor(2) as threads:
     launchers = [f.result() for f in [threads.submit(support.launcher) for _ in range(2)]]
 

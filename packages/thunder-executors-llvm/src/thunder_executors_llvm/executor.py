@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from thunder_executors import Declined, Finish, FusionExecutor, Region, to_callable
-from thunder_executors_llvm import binding, support
+from thunder_executors_llvm import binding, compiler, support
 from thunder_executors_llvm._version import __version__
 from thunder_executors_llvm.disk import default_disk
 from thunder_executors_llvm.dropout import open_dropouts
@@ -95,7 +95,7 @@ class LlvmExecutor(FusionExecutor):
             return self
         for_many = self.for_many
         small = for_many is not None and calls_often(trace, for_many.can_fuse)
-        if not (small or self.selection.gains(trace)) or binding.load_error() is not None:
+        if not (small or self.selection.gains(trace)) or compiler.load_error() is not None:
             return None  # as nobody asked for this executor, a library that fails to load is no error
         if small:
             return for_many

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from thunder_executors_llvm.binding import LEAST, PASSES, Machine, compile_object, load_object, versions
-from thunder_executors_llvm.disk import Disk, key_of
+from thunder_executors_llvm.binding import LEAST
+from thunder_executors_llvm.disk import Disk
+from thunder_executors_llvm.loading import in_memory
 from thunder_executors_llvm.render import NAME, Rendered, render
 from thunder_executors_llvm.target import Target
 from thunder_loops import LoopPlan
@@ -39,30 +39,3 @@ class Kernels:
 
     def _load(self, rendered: Rendered, target: Target) -> int:
         return in_memory(rendered.text, [NAME], rendered.imports, target.machine, self.disk, LEAST)[NAME]
-
-
-def in_memory(
-    text: str,
-    exports: Sequence[str],
-    imports: Mapping[str, int],
-    machine: Machine,
-    disk: Disk | None,
-    passes: Sequence[str] = PASSES,
-) -> Mapping[str, int]:
-    """Bring a module into memory, from disk or compiled now, and return the addresses of its exports.
-
-    Args:
-        text: of the module.
-        exports: its functions that are wanted.
-        imports: addresses of those that it calls.
-        machine: what it runs on.
-        disk: where its code may be, and is kept.
-        passes: names of those that are done before instructions are chosen.
-    """
-    key = key_of(text, versions(), *passes, machine.triple, machine.cpu, machine.features)
-    image = disk.read(key) if disk is not None else None
-    if image is None:
-        image = compile_object(text, machine, passes)
-        if disk is not None:
-            disk.write(key, image)
-    return load_object(image, exports, imports)

@@ -1,4 +1,4 @@
-"""What is the same for all kernels: dealing tasks out to PyTorch's threads. Compiled once per process."""
+"""What is the same for all kernels: dealing tasks out to PyTorch's threads. In memory once per process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import ctypes
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from thunder_executors_llvm.binding import Machine, compile_object, host, load_object
+from thunder_executors_llvm.binding import Machine
+from thunder_executors_llvm.compiler import host
+from thunder_executors_llvm.disk import default_disk
 from thunder_executors_llvm.library import address_of
+from thunder_executors_llvm.loading import in_memory
 
 TEXT = """
 declare void @GOMP_parallel(ptr, ptr, i32, i32)
@@ -124,7 +127,7 @@ def missing() -> str | None:
 def loaded(machine: Machine) -> Mapping[str, int]:
     """Return the addresses of the functions of this module."""
     imports = {name: address for name in NEEDED if (address := address_of(name)) is not None}
-    return load_object(compile_object(TEXT, machine), ["launch", "launch_several"], imports)
+    return in_memory(TEXT, ["launch", "launch_several"], imports, machine, default_disk())
 
 
 Launcher = Callable[[int, int, int, int, int], None]

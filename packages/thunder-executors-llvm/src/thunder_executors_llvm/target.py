@@ -8,7 +8,8 @@ from functools import cache
 
 import torch
 
-from thunder_executors_llvm.binding import Machine, host
+from thunder_executors_llvm.binding import Machine
+from thunder_executors_llvm.compiler import host
 from thunder_executors_llvm.library import address_of
 
 

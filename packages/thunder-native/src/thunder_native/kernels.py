@@ -13,7 +13,7 @@ from thunder_executors import Region
 from thunder_executors_llvm import executor as llvm_executor
 from thunder_executors_llvm import runner as llvm
 from thunder_executors_llvm import support
-from thunder_executors_llvm.binding import host
+from thunder_executors_llvm.compiler import host
 from thunder_executors_llvm.memo import Memo, structure
 from thunder_ir import BoundSymbol, TensorProxy, dtypes, trace_of, value_of
 from thunder_native.layout import Layout, layout

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from thunder_executors_llvm import binding, library
+from thunder_executors_llvm import binding, compiler, library
 from thunder_executors_llvm.disk import default_disk
-from thunder_executors_llvm.kernels import in_memory
+from thunder_executors_llvm.loading import in_memory
 from thunder_native import machine_code
 from thunder_native.layout import Layout, layout
 
@@ -96,13 +96,13 @@ def runtime() -> Runtime:
     Raises:
         RuntimeError: it cannot run here; the message says why.
     """
-    reason = missing() or binding.load_error()
+    reason = missing() or compiler.load_error()
     found = layout()
     if reason is not None or isinstance(found, str):
         raise RuntimeError(f"native code cannot run here: {reason}")
     imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
-    addresses = in_memory(machine_code.TEXT, machine_code.EXPORTS, imports, binding.host(), default_disk())
+    addresses = in_memory(machine_code.TEXT, machine_code.EXPORTS, imports, compiler.host(), default_disk())
     methods = {
         n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "unchanged", "as_found", "apart")
     }
