@@ -135,7 +135,6 @@ def scenario_training_goes_on_bit_for_bit_from_a_checkpoint(rank, size):
 
     again = fsdp(nn.Sequential(*copy.deepcopy(list(mlp()))))
     resumed = torch.optim.AdamW(again.parameters(), lr=0.01)
-    trained(again, resumed, rank, size, 1)  # so that there is state to load into
     state = {"model": get_model_state_dict(again), "optimizer": get_optimizer_state_dict(again, resumed)}
     dcp.load(state, checkpoint_id=folder[0])
     load_model_state_dict(again, state["model"])
@@ -143,6 +142,29 @@ def scenario_training_goes_on_bit_for_bit_from_a_checkpoint(rank, size):
     trained(again, resumed, rank, size, 3)
     found = get_model_state_dict(again, full=True)
     assert all(torch.equal(found[n], expected[n]) for n in expected)
+
+
+def scenario_asking_for_the_state_of_a_new_optimizer_changes_nothing(rank, size):
+    for make in (
+        lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+        lambda p: torch.optim.AdamW(p, lr=torch.tensor(0.01), amsgrad=True),
+        lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, dampening=0.5, weight_decay=0.1),
+        lambda p: torch.optim.RMSprop(p, momentum=0.5),
+        lambda p: torch.optim.SGD(p),
+    ):
+        found = []
+        for asks in (False, True):
+            model = fsdp(mlp())
+            optimizer = make(model.parameters())
+            if asks:
+                before = copy.deepcopy(optimizer.param_groups)
+                state = get_optimizer_state_dict(model, optimizer)["state"]
+                assert not optimizer.state and optimizer.param_groups[0]["lr"] == before[0]["lr"]
+                assert all(p.grad is None for p in model.parameters())
+                assert all(entries.get("step", 0) == 0 for entries in state.values())
+            trained(model, optimizer, rank, size, 2)
+            found.append(get_model_state_dict(model, full=True))
+        assert all(torch.equal(found[0][n], found[1][n]) for n in found[0])
 
 
 def scenario_a_checkpoint_is_read_by_one_process(rank, size):

@@ -18,6 +18,7 @@ from thunder_distributed.cuts import (
     whole_of_part,
 )
 from thunder_distributed.modules import CutTwice, parallel_of
+from thunder_distributed.optimizers import state_of
 
 
 def get_model_state_dict(model: torch.nn.Module, *, full: bool = False, cpu_offload: bool = False) -> dict[str, Any]:
@@ -67,6 +68,8 @@ def get_optimizer_state_dict(
 ) -> dict[str, Any]:
     """Return an optimizer's state by the names of parameters, sharded as they are, or whole.
 
+    Of an optimizer that has made no step yet it is what a checkpoint is loaded into; the optimizer stays as it is.
+
     Args:
         model: whose parameters the optimizer has.
         optimizer: any of PyTorch's, or like them: what has the shape of a part is taken for a part.
@@ -74,6 +77,7 @@ def get_optimizer_state_dict(
     """
     distributing = None if full else Distributing()
     hows, names = parallel_of(model), {id(p): name for name, p in model.named_parameters()}
+    kept = state_of(optimizer)
     state = {}
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -81,7 +85,7 @@ def get_optimizer_state_dict(
             how = hows.get(name)
             state[name] = {
                 key: _as_saved(value, how if _is_part(value, parameter) else None, distributing, False)
-                for key, value in optimizer.state.get(parameter, {}).items()
+                for key, value in kept.get(parameter, {}).items()
             }
     groups = [
         {**{k: v for k, v in group.items() if k != "params"}, "params": [names[id(p)] for p in group["params"]]}
