@@ -118,6 +118,26 @@ def scenario_frozen_parameters_stay(rank, size):
     same_as_torch(rank, make, vectors, steps=5)
 
 
+def scenario_parameters_that_are_no_longer_frozen_train_as_in_one_process(rank, size):
+    torch.manual_seed(3)
+    model = mlp()
+    model[0].requires_grad_(False)
+    whole = copy.deepcopy(model)
+    ours = ddp(model)
+    mine, theirs = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (ours, whole))
+    generator = torch.Generator().manual_seed(10)
+    for step in range(4):
+        if step == 2:
+            model[0].requires_grad_(True)
+            whole[0].requires_grad_(True)
+        x, y = torch.randn(6 * size, 5, generator=generator), torch.randint(3, (6 * size,), generator=generator)
+        F.cross_entropy(ours(x.chunk(size)[rank]), y.chunk(size)[rank]).backward()
+        F.cross_entropy(whole(x), y).backward()
+        mine.step(), theirs.step()
+        mine.zero_grad(), theirs.zero_grad()
+    torch.testing.assert_close(list(model.parameters()), list(whole.parameters()))
+
+
 def scenario_batch_normalisation_is_as_in_torch(rank, size):
     def make():
         return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))

@@ -66,7 +66,7 @@ def ddp(
     known: dict[int, Replicated] = {}
     for name, module in original.named_modules():
         for key, parameter in module._parameters.items():
-            if parameter is None or not parameter.requires_grad:
+            if parameter is None:
                 continue
             if parameter in alone:
                 hows.setdefault(name, {})[key] = alone[parameter]
