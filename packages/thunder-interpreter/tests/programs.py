@@ -454,6 +454,24 @@ def standard_library():
     )
 
 
+def largest_of_values_that_iterate():
+    class Version:
+        def __init__(self, *parts):
+            self.parts = parts
+
+        def __iter__(self):
+            yield from self.parts
+
+        def __lt__(self, other):
+            return self.parts < other.parts
+
+        def __gt__(self, other):
+            return self.parts > other.parts
+
+    old, new = Version(1, 2), Version(1, 3)
+    return max(old, new) is new, min(new, old) is old, max(old, new, key=list) is new, max(old), min([new, old]) is old
+
+
 def comprehensions_and_unpacking():
     xs = [1, 2, 3]
     a, *b, c = xs
@@ -520,6 +538,7 @@ PROGRAMS = [
     with_statements,
     matching,
     standard_library,
+    largest_of_values_that_iterate,
     comprehensions_and_unpacking,
     dynamic_code,
     copies,

@@ -76,6 +76,7 @@ def hand_over(
     position: int | None = None,
     name: str | None = None,
     iterables: slice | None = None,
+    alone: bool = False,
     runs: Runs = ANYTHING,
 ) -> None:
     """Say that C functions call what they get.
@@ -85,6 +86,7 @@ def hand_over(
         position: of the positional argument that they call.
         name: of the keyword argument that they call.
         iterables: the positional arguments that they iterate over.
+        alone: they iterate over their positional argument only if there is no other, as ``max`` does.
         runs: what they run by themselves besides.
     """
 
@@ -94,7 +96,7 @@ def hand_over(
             args[position] = run.bridge(args[position])
         if name is not None and name in kwargs:
             kwargs = {**kwargs, name: run.bridge(kwargs[name])}
-        if iterables is not None:
+        if iterables is not None and not (alone and len(args) > 1):
             for index in range(*iterables.indices(len(args))):
                 if _iteration.needs_interpreting(frame.machine, args[index]):
                     args[index] = BridgedIterable(run, args[index])
@@ -109,7 +111,8 @@ PATTERN = type(re.compile(""))
 
 replaces(ITER)(_iteration.special_iter)
 replaces(NEXT)(_iteration.special_next)
-hand_over(sorted, min, max, name="key", iterables=FIRST, runs=SPECIAL_METHODS)
+hand_over(sorted, name="key", iterables=FIRST, runs=SPECIAL_METHODS)
+hand_over(min, max, name="key", iterables=FIRST, alone=True, runs=SPECIAL_METHODS)
 hand_over(enumerate, sum, any, all, list, tuple, set, frozenset, iterables=FIRST, runs=SPECIAL_METHODS)
 hand_over(zip, iterables=ALL, runs=SPECIAL_METHODS)
 hand_over(list.extend, iterables=SECOND, runs=NOTHING)
