@@ -472,6 +472,19 @@ def test_functions_on_lists_take_those_of_the_caller():
     torch.testing.assert_close(found, expected)
 
 
+def test_functions_on_lists_in_place_return_what_they_were_given():
+    def update(parameters):
+        updated = torch._foreach_add_(parameters, 1.0)
+        return updated, [2 * p for p in updated]
+
+    compiled = jit(update)
+    for parameters in ([torch.ones(3)], (torch.ones(3),)):
+        for call in range(4):
+            updated, twice = compiled(parameters)
+            assert updated is parameters
+            assert_close(twice, [torch.full((3,), 2.0 * (call + 2))])
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -53,7 +53,7 @@ def of_lists(calls: Calls, function: object) -> Callable[..., Any] | None:
             made = [
                 _one(calls, single, in_place, [_item(calls, a, i, count) for a in given], kwargs) for i in range(count)
             ]
-        return None if in_place else tuple(made)
+        return given[0] if in_place else tuple(made)
 
     return run
 
