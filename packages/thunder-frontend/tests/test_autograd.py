@@ -3,6 +3,7 @@
 import re
 import warnings
 
+import autograd_programs_of_independent_results  # noqa: F401  (files programs)
 import autograd_programs_of_results  # noqa: F401  (files programs)
 import pytest
 import second_order_programs  # noqa: F401  (files programs)

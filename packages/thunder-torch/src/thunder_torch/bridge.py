@@ -20,6 +20,7 @@ from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy
 from thunder_ir.trees import flatten, unflatten
 from thunder_prims import tidy
 from thunder_torch.gradient_memory import gradients_apart
+from thunder_torch.independent_results import Flags, SavedForOthers, independent_groups, untouched
 from thunder_torch.linked_results import Linked, Pass
 from thunder_torch.links import Links, ResultView
 from thunder_torch.lone_results import lone_places
@@ -80,7 +81,7 @@ def connect_autograd(
     """
     node = _Node(forward, backward, split, boxed, compile, runnable, differentiate, rule_of, overwritten, views)
     function: Any = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
-    function._backward_cls.apart = None
+    function._backward_cls.apart = function._backward_cls.for_others = None
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
         apply = Linked(node.links, node.positions, name, function, node.sent).connected(apply)
@@ -199,6 +200,8 @@ class _Node:
         self.wanted = tuple([g is not None for g in split.joint.output[1]])
         self.tensors = sum([isinstance(p, TensorProxy) for p in split.saved])
         self.variants: dict[Any, _Variant | None] = {}
+        self.read_by: dict[Any, frozenset[int] | None] = {}
+        self.groups: tuple[int, ...] | None = None
         self.may_run_in_part = compile is not None and len(self.positions) > 1
         self.second = SecondDerivatives(split, self.wanted, differentiate, rule_of, self.connected)
         saved = {p.name for p in split.saved}
@@ -255,11 +258,13 @@ class _Node:
         run, positions, release = self.run_backward, self.positions, self.release
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
-        is_grad_enabled, linked = torch.is_grad_enabled, self.is_linked
+        is_grad_enabled, linked, in_part = torch.is_grad_enabled, self.is_linked, self.may_run_in_part
 
         def backward(context: Any, *arrived: Any) -> Any:
             cotangents: Sequence[Any] = arrived
             reads: Container[int] | None = None
+            present: Flags | None = None
+            others: Flags | None = None
             if linked and context.passes:
                 current = context.passes.get(torch._C._current_graph_task_id())
                 if current is not None:
@@ -271,17 +276,20 @@ class _Node:
             program: Callable[[list[Any]], Any] = run
             for cotangent in cotangents:
                 if cotangent is None:
-                    if all([c is None for c in cotangents]):  # nothing is read of what user code may have written to
+                    present = tuple([c is not None for c in cotangents])
+                    if not any(present):  # nothing is read of what user code may have written to
                         release(context)
                         return (None,) * len(self.wanted)
-                    program, cotangents, reads = self.with_some(context, cotangents)
+                    program, cotangents, reads = self.with_some(context, cotangents, present)
                     break
             try:
                 saved = context.saved_tensors
             except RuntimeError as error:
-                if reads is None:
+                if reads is None or present is None:
                     raise
-                saved = self.saved_apart(context, reads, error)
+                saved, others = self.saved_apart(context, present, reads, error)
+            if in_part:
+                context.for_others = None if present is None else self.kept_for_others(context, present, others, saved)
             values = [*saved, *cotangents] if all_tensors else [*saved, *context.numbers, *cotangents]
             del saved
             release(context)
@@ -306,7 +314,7 @@ class _Node:
         if torch.is_grad_enabled():
             return self.differentiably_in_part(context, current, None)
         assert self.staged is not None
-        needed = [w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)]
+        needed = self.needed_by(context)
         return self.staged.last(current, self.saved_of(context), self.metadata_of(context), needed)
 
     def saved_of(self, context: Any) -> Sequence[Any]:
@@ -324,7 +332,7 @@ class _Node:
         Where the graph is kept nothing happens: what was saved can still be read then, and only PyTorch knows.
         """
         context.maybe_clear_saved_tensors()
-        if self.compile is None:
+        if self.compile is None or context.inputs is None:
             return
         inputs = context.inputs[0]
         if context.apart is not None or any(map(_GRAD_FN, [inputs[i] for i in self.given])):
@@ -334,14 +342,13 @@ class _Node:
                 context.inputs = context.apart = None
 
     def with_some(
-        self, context: Any, cotangents: Sequence[Any]
+        self, context: Any, cotangents: Sequence[Any], present: Flags
     ) -> tuple[Callable[[list[Any]], Any], Sequence[Any], Container[int] | None]:
         """Return the backward program for the cotangents that there are and the inputs that required grad, what it
         takes of them, and the places of the saved tensors that it reads; ``None`` for all."""
         if self.compile is None:
             return self.run_backward, self.with_zeros(context, cotangents), None
-        present = tuple([c is not None for c in cotangents])
-        needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
+        needed = self.needed_by(context)
         if (present, needed) not in self.variants:
             self.variants[present, needed] = self.variant(present, needed)
         variant = self.variants[present, needed]
@@ -354,22 +361,63 @@ class _Node:
         program = specialised_backward(self.split, present, needed)
         if program is None:
             return None
-        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
-        reads = frozenset([i for i, p in enumerate(self.split.saved) if p.name in read])
-        return _Variant(self.compiled_backward(program, self.split), reads)
+        return _Variant(self.compiled_backward(program, self.split), self.places_read(program))
 
-    def saved_apart(self, context: Any, reads: Container[int], error: RuntimeError) -> list[Tensor | None]:
-        """Return the saved tensors that are read where PyTorch has an error for all of them: user code wrote to one.
+    def places_read(self, program: Trace) -> frozenset[int]:
+        """Return the places of what a backward program reads of what was saved."""
+        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
+        return frozenset([i for i, p in enumerate(self.split.saved) if p.name in read])
+
+    def needed_by(self, context: Any) -> Flags:
+        """Return for each input whether a call computes its gradient."""
+        return tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
+
+    def saved_apart(
+        self, context: Any, present: Flags, reads: Container[int], error: RuntimeError
+    ) -> tuple[list[Tensor | None], Flags | None]:
+        """Return the saved tensors that are read where PyTorch has an error for all of them: user code wrote to one,
+        or the node ran before. Also for which results what was saved is still there; ``None`` for all.
 
         Raises:
-            RuntimeError: one of those that are read was written to, or the error is another one.
+            RuntimeError: one of those that are read was written to or is gone, or the error is another one.
         """
         if context.apart is None:
             try:
                 context.apart = SavedApart(context, context.saved_versions)
             except RuntimeError:
-                raise error from None
-        return context.apart.values(reads)  # type: ignore[no-any-return]
+                kept = context.for_others
+                if kept is None or not kept.serve(present):
+                    raise error from None
+                return kept.values(reads, context.saved_versions), kept.results
+        return context.apart.values(reads), None
+
+    def kept_for_others(
+        self, context: Any, present: Flags, still: Flags | None, saved: Sequence[Tensor | None]
+    ) -> SavedForOthers | None:
+        """Return what was saved for results that are independent of those with cotangents; ``None`` if there are none.
+
+        Args:
+            context: of the call.
+            present: for each result, whether it has a cotangent.
+            still: for which of them what was saved was still there; ``None`` for all.
+            saved: what was; ``None`` for what user code may have written to.
+        """
+        if self.groups is None:
+            self.groups = independent_groups(self.split.joint)
+        others = untouched(self.groups, present)
+        if still is not None:
+            saved = context.for_others.tensors
+            others = tuple([o and s for o, s in zip(others, still, strict=True)])
+        if not any(others):
+            return None
+        key = others, self.needed_by(context)
+        if key not in self.read_by:
+            program = specialised_backward(self.split, *key)
+            self.read_by[key] = None if program is None else self.places_read(program)
+        reads = self.read_by[key]
+        if reads is None or any([t is None and i in reads for i, t in enumerate(saved)]):
+            return None
+        return SavedForOthers(saved, reads, others)
 
     def made_ready(self, program: Trace) -> Callable[..., Any]:
         """Return what runs a program that is needed seldom."""
