@@ -1,13 +1,16 @@
 """Numbers and shapes that are dynamic, in the hands of code in C: it sees, writes and returns what eager does."""
 
 import bisect
+import collections
 import fractions
+import itertools
 import json
 import math
 import pprint
 import struct
 import types
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,6 +36,16 @@ PROGRAMS = {
     "hash of a shape": lambda x, n: hash(x.shape),
 }
 
+REFUSED_BY_C = {
+    "deque": lambda n: list(collections.deque(range(9), maxlen=n)),
+    "permutations": lambda n: list(itertools.permutations(range(4), n)),
+    "generator": lambda n: np.random.default_rng(n).random(),
+    "seeds": lambda n: np.random.SeedSequence(entropy=n).generate_state(2).tolist(),
+    "date": lambda n: np.datetime64(n, "D").astype(int).item(),
+    "clip": lambda n: np.clip(n, 2, 3).dtype.name,
+}
+"""What takes a number for something else unless it is one of Python's."""
+
 
 def kinds(value):
     """Return the types of a value and of what is in it."""
@@ -50,6 +63,31 @@ def test_code_in_c_does_with_numbers_what_it_does_in_eager(name, cache):
         (doubled, result), expected = compiled(x, n), program(x, n)
         assert torch.equal(doubled, x * 2)
         assert result == expected and kinds(result) == kinds(expected)
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+@pytest.mark.parametrize("number", [lambda x: x.shape[0], lambda x: int(x.sum())], ids=["size", "value"])
+@pytest.mark.parametrize("name", REFUSED_BY_C)
+def test_code_in_c_that_refuses_symbolic_numbers_gets_plain_ones(name, number):
+    program = REFUSED_BY_C[name]
+    compiled = jit(lambda x: (x * 2, program(number(x))), fallback="split")
+    for n in (2, 3, 4, 3, 2, 3):
+        x = torch.ones(n)
+        doubled, result = compiled(x)
+        assert torch.equal(doubled, x * 2)
+        assert result == program(n)
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_what_numpy_computes_of_a_drawn_seed_is_drawn():
+    def program(x):
+        return x + np.random.default_rng(np.random.randint(2**30)).random()
+
+    results = []
+    for function in (program, jit(program, fallback="split")):
+        np.random.seed(0)
+        results.append([function(torch.zeros(2)) for _ in range(5)])
+    torch.testing.assert_close(results[1], results[0])
 
 
 def test_a_type_error_that_is_the_programs_own_is_raised():

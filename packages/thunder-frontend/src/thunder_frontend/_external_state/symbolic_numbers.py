@@ -64,3 +64,21 @@ def refuse_array(made: Any, given: Any) -> None:
             "the program makes an array of NumPy of a number that is dynamic; make a tensor of it, or do not mark "
             "the dimension as dynamic"
         )
+
+
+def refuse_number(fn: object, made: object) -> None:
+    """Refuse what a function of NumPy's on arrays makes of a symbolic number, which it took for an object.
+
+    Args:
+        fn: what was called with such a number.
+        made: what it returned.
+
+    Raises:
+        AcquisitionError: it is no number of NumPy's, as that of a program is in which the number is not symbolic.
+    """
+    is_plain = isinstance(made, NumberProxy) or type(made) in (bool, int, float)
+    if is_plain and type(fn).__name__ == "_ArrayFunctionDispatcher":
+        raise AcquisitionError(
+            f"the program calls {getattr(fn, '__name__', 'a function')}() of NumPy with a number that is dynamic; make "
+            "a tensor of it, or do not mark the dimension as dynamic"
+        )

@@ -17,7 +17,7 @@ from thunder_frontend._external_state.class_facts import type_of
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import hashable
 from thunder_frontend._external_state.opaque_calls import OpaqueCalls, makes_class
-from thunder_frontend._external_state.symbolic_numbers import compare_with_zero, identical, refuse_array
+from thunder_frontend._external_state.symbolic_numbers import compare_with_zero, identical, refuse_array, refuse_number
 from thunder_frontend._library_code.native_code import is_of_no_concern
 from thunder_guards import IdentityGuard
 from thunder_guards.errors import BeginAgain
@@ -254,19 +254,28 @@ class WatchSymbolic(Watch):
         super().__init__(*args)
         self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._end  # type: ignore[method-assign]
+        self._has_number = False
+        """Whether the call that code in C was entered for last, and did not return from, has a symbolic number."""
 
     def _begin(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
+        self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])
         self._calls.begin(fn, args, kwargs)
 
     def _end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
+        if self._has_number:
+            refuse_number(fn, result)
+        self._has_number = False
         refuse_array(result, (args, kwargs))
         return self._calls.end(fn, args, kwargs, result)
 
     def raised(self, error: BaseException) -> None:
         """Keep, too, what may be due to numbers that are symbolic: whom code in C refuses its words need not say."""
-        if self.external.any_symbolic and type(error) is TypeError and self.refusal is None:
+        has_number, self._has_number = self._has_number, False
+        kind = type(error)
+        due = kind is TypeError and (self.external.any_symbolic or has_number) or kind is ValueError and has_number
+        if due and self.refusal is None:
             self.refusal = UnknownNumberError(f"Python needs the value of a number that is symbolic: {error}")
         super().raised(error)
 
