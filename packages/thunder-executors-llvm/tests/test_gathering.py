@@ -10,7 +10,7 @@ import thunder_prims as prims
 from thunder_executors import Region, to_callable
 from thunder_executors_llvm import executor
 from thunder_ir import dtypes, trace_of
-from thunder_torch import proxy_of
+from thunder_torch import proxy_of, symbol_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
 
@@ -209,3 +209,15 @@ def test_nothing_to_look_up_is_what_eager_makes_of_it():
 
     trace = trace_of(program, proxy_of(x, ""), proxy_of(i, ""))
     assert torch.equal(run(program, x, i)[0], to_callable(trace, [])(x, i)[0])
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3)], ids=str)
+def test_an_index_that_a_reduction_finds_is_no_part_of_the_kernel_that_reads_there(shape):
+    def program(x):
+        at = symbol_of(torch.argmax)(x) if x.ndim == 1 else symbol_of(torch.argmax)(x, 0)[1]
+        return symbol_of(torch.Tensor.__getitem__)(x, at) * 2
+
+    x = torch.randn(shape)
+    trace = trace_of(program, proxy_of(x, ""), language=torch_language)
+
+    assert torch.equal(to_callable(trace, [executor])(x), x[x.argmax() if x.ndim == 1 else x.argmax(0)[1]] * 2)
