@@ -226,3 +226,29 @@ def test_sequences_that_are_packed_by_computed_lengths_are_padded_as_in_eager():
     compiled = jit(packed, fallback="split")
     for values in INPUTS:
         torch.testing.assert_close(compiled(torch.tensor(values)), packed(torch.tensor(values)), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "squeezes",
+    [
+        lambda x: (x > 0).nonzero().squeeze(),
+        lambda x: (x > 0).nonzero().squeeze(-1),
+        lambda x: x[x > 0].squeeze(),
+        lambda x: torch.squeeze(x[x > 0][None], dim=1) * 2,
+        lambda x: x[x > 0][:, None, None].squeeze((0, -1)),
+        lambda x: x[torch.where(x > 0)[0].squeeze(0)].exp(),
+    ],
+)
+def test_a_dimension_whose_size_turns_out_to_be_one_is_squeezed(squeezes):
+    compiled = jit(squeezes)
+    for values in ([1.0, 2, 3], [1, -1, 3], [-1, 2, -1], [1, -1, -1], [-1, -1, -1], [1, 2, -1], [-1, -1, 4]):
+        results, gradients = [], []
+        for function in (squeezes, compiled):
+            x = torch.tensor(values, dtype=torch.float32, requires_grad=True)
+            results.append(function(x))
+            if results[-1].requires_grad:
+                results[-1].square().sum().backward()
+            gradients.append(x.grad)
+        assert results[1].shape == results[0].shape
+        torch.testing.assert_close((results[1], gradients[1]), (results[0], gradients[0]))
+    assert cache_misses(compiled) <= 3

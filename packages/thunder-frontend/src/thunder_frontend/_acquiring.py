@@ -82,6 +82,9 @@ class Acquiring(Tracer):
         return unobserved(self._done, function, args, kwargs)
 
     def _done(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if has_trait(function, Trait.DROPS_ONES) and len(args) in (1, 2) and isinstance(args[0], torch.Tensor):
+            squeezed = self._without_ones(args[0], args[1] if len(args) == 2 else kwargs.get("dim"))
+            args, kwargs = (args, kwargs) if squeezed is None else (squeezed, {})
         if self.outcomes is None:
             return self._called(function, args, kwargs)
         with self.outcomes.silent():
@@ -93,6 +96,32 @@ class Acquiring(Tracer):
                 if fixed is None:
                     raise
                 return self._called(function, *fixed)
+
+    def _without_ones(self, tensor: torch.Tensor, dim: Any) -> tuple[Any, ...] | None:
+        """Return what is squeezed yet of a tensor some of whose sizes only the run tells; ``None`` if there are none.
+
+        Whether such a size is 1 decides how many dimensions are left, so that a program holds for one answer.
+
+        Args:
+            tensor: what is squeezed.
+            dim: its dimensions that are; ``None`` for all.
+        """
+        shape = self.value(self.traced(tensor)).shape
+        dims = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+        if not all([isinstance(i, int) and -len(shape) <= i < len(shape) for i in dims]):
+            return None
+        rest = sorted({i % len(shape) for i in dims}, reverse=True)
+        unknown = [i for i in rest if is_unknown(shape[i])]
+        if unknown:
+            self.hand_out_number()
+        if not unknown or self.outcomes is None:
+            return None
+        for i in unknown:
+            rest.remove(i)
+            if shape[i] == 1:
+                tensor = self._called(torch.select, (tensor, i, 0), {})
+                rest = [r - (r > i) for r in rest]
+        return tensor, tuple(rest)
 
     def _of_known_sizes(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor, or a view of all of it, with what its sizes are where only the run of the program tells."""

@@ -79,7 +79,7 @@ movedim = composed(
     lang.movedim, torch.movedim, Tensor.movedim, torch.moveaxis, Tensor.moveaxis, tags=VIEWS, traits=ONLY_VIEWS
 )
 unsqueeze = composed(lang.unsqueeze, torch.unsqueeze, Tensor.unsqueeze, tags=VIEWS, traits=ONLY_VIEWS)
-squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS, traits=ONLY_VIEWS)
+squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS, traits=(*ONLY_VIEWS, Trait.DROPS_ONES))
 flatten = composed(lang.flatten, torch.flatten, Tensor.flatten, tags=VIEWS, traits=MAYBE)
 ravel = composed(lang.ravel, torch.ravel, Tensor.ravel, tags=VIEWS, traits=MAYBE)
 diagonal = composed(lang.diagonal, torch.diagonal, Tensor.diagonal, tags=VIEWS, traits=ONLY_VIEWS)

@@ -16,6 +16,7 @@ class Trait(Enum):
     MAY_VIEW = auto()  # may return a view of its first argument, or a copy
     ONLY_VIEWS = auto()  # returns views without ever reading an element
     SPLITS = auto()  # returns as many results as sizes ask for
+    DROPS_ONES = auto()  # its result has no dimensions of size 1, of all or of those that are its second argument
     ONE_NODE = auto()  # its results are one node in autograd's graph; others make several views one by one
     SHAPE_ONLY = auto()  # reads no values of the tensor that it is given, and so has no derivative
     CREATES = auto()  # creates a tensor on the default device
