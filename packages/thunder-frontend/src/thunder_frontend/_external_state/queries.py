@@ -178,7 +178,7 @@ def is_query(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
     if isinstance(owner, datetime.datetime) and name in ("timestamp", "astimezone"):
         return True
     if name == "initial_seed":
-        return fn is torch.initial_seed or isinstance(owner, torch.Generator)
+        return fn in (torch.initial_seed, torch.Generator.initial_seed) or isinstance(owner, torch.Generator)
     module = getattr(fn, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] != "torch" or not _asks_by_name(name):
         return False

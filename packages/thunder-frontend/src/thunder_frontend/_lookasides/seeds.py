@@ -10,12 +10,17 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
+from thunder_guards.errors import AcquisitionError
+from thunder_interpreter import DECLINED
 from thunder_ir import OpTags
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 
 MANUAL_SEED = torch.random.manual_seed
 """What ``torch.manual_seed`` is, until user code imports ``torch._dynamo``, which puts a wrapper of it in its place."""
+
+SEEDS = 2**64
+"""How many seeds there are."""
 
 TAGS = (OpTags.RANDOM, OpTags.DONT_DCE, OpTags.DONT_FUSE)
 
@@ -70,6 +75,8 @@ class Seeds:
 
     def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
+        self._seeds: dict[torch.Generator, int | None] = {}
+        """Of generators that the program has set, with what; ``None`` for a state, or what only the run tells."""
 
     def lookasides(self) -> dict[Any, Any]:
         """Return what is run in place of which functions."""
@@ -80,6 +87,7 @@ class Seeds:
             **{method: self._setting_of(method.__name__) for method in methods},
             torch.get_rng_state: lambda: self._ask(torch.get_rng_state),
             torch.Generator.get_state: lambda generator: self._ask(self._known(generator).get_state),
+            torch.Generator.initial_seed: self._initial_seed,
         }
 
     def of_wrapper(self, function: object) -> Any:
@@ -91,6 +99,8 @@ class Seeds:
     def _setting(self, function: Callable[..., Any]) -> Any:
         def called(*args: Any, **kwargs: Any) -> torch.Generator:
             self._record(Setting(function), *self._calls.values((*args, *kwargs.values())))
+            if function in (MANUAL_SEED, torch.set_rng_state):
+                self._set(torch.default_generator, function, *args, *kwargs.values())
             return torch.default_generator
 
         return called
@@ -99,9 +109,26 @@ class Seeds:
         def called(generator: torch.Generator, *args: Any, **kwargs: Any) -> torch.Generator:
             setting = Setting(getattr(self._known(generator), name))
             self._record(setting, *self._calls.values((*args, *kwargs.values())))
+            self._set(generator, setting.function, *args, *kwargs.values())
             return generator
 
         return called
+
+    def _set(self, generator: torch.Generator, function: Callable[..., Any], *given: Any) -> None:
+        """Note what a generator is set to."""
+        is_seed = function.__name__ == "manual_seed" and len(given) == 1 and type(given[0]) is int
+        self._seeds[generator] = given[0] % SEEDS if is_seed else None
+
+    def _initial_seed(self, generator: torch.Generator) -> Any:
+        if generator not in self._seeds:
+            return DECLINED
+        seed = self._seeds[generator]
+        if seed is None:
+            raise AcquisitionError(
+                "the program asks a generator of random numbers for the seed of a state that it sets itself, "
+                "which only its run could tell; ask before the call"
+            )
+        return seed
 
     def _ask(self, function: Callable[..., Any]) -> Any:
         return self._calls.wrap(self._record(Asking(function)))
