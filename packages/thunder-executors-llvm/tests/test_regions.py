@@ -6,11 +6,13 @@ import sys
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 import thunder_prims as prims
 from thunder_executors import Region, to_callable, transform_for_execution
 from thunder_executors_llvm import LlvmExecutor, executor
 from thunder_ir import Builder, TensorProxy, Trace, devices, dtypes, number_proxy, recording, trace_of
+from thunder_ir.passes import expand
 from thunder_loops import lowering
 from thunder_testing import check_conformance, run_reference, sampled_symbols
 from thunder_torch import proxy_of, symbol_of, torch_language
@@ -242,3 +244,20 @@ def test_regions_of_one_structure_are_judged_once(monkeypatch):
         torch.testing.assert_close(ours, eagers)
         assert ours.stride() == eagers.stride()
     assert len([b for b in trace.bound_symbols if b.symbol.executor is executor]) == 5
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("shape", [(6, 5), (6, 5, 4)], ids=str)
+def test_batch_normalisation_of_turned_batches_lies_row_by_row(shape, training):
+    x = torch.randn(*reversed(shape)).permute(*reversed(range(len(shape))))
+    mean, variance = torch.zeros(shape[1]), torch.ones(shape[1])
+
+    def program(x, mean, variance):
+        return symbol_of(F.batch_norm)(x, mean, variance, training=training)
+
+    proxies = [proxy_of(t, "") for t in (x, mean, variance)]
+    in_prims = expand(trace_of(program, *proxies, language=torch_language))
+    got = to_callable(in_prims, [executor])(x, mean, variance)
+
+    expected = F.batch_norm(x, mean.clone(), variance.clone(), training=training)
+    torch.testing.assert_close(got, expected, check_stride=True)

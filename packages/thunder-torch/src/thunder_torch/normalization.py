@@ -131,6 +131,11 @@ def _batch_normal(a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weig
     return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
 
 
+def _in_format(a: TensorProxy) -> TensorProxy:
+    """Return a tensor as PyTorch lays out what it computes of it; images may have their channels last."""
+    return in_rows(a) if a.ndim < 4 else a
+
+
 @torchsymbol(F.batch_norm)
 def batch_norm(
     a: TensorProxy,
@@ -145,7 +150,7 @@ def batch_norm(
     """Mean zero and variance one over the batch for each channel; the running statistics are only read."""
     if a.numel == 0:
         return NotImplemented
-    x = wide(a)
+    x = wide(_in_format(a))
     if training or running_mean is None:
         variance, mean, _ = _batch_statistics(x)
     else:
@@ -167,7 +172,7 @@ def batch_norm_with_statistics(
     """The new running statistics, and the result of ``batch_norm`` in training."""
     if a.numel == 0 or not training:
         return NotImplemented
-    x = wide(a)
+    x = wide(_in_format(a))
     variance, mean, count = _batch_statistics(x)
     unbiased = variance * (count / (count - 1)) if count > 1 else variance
     means, variances = _moved(running_mean, mean, momentum), _moved(running_var, unbiased, momentum)
