@@ -459,3 +459,20 @@ def test_what_sizes_of_the_run_are_refused_for_is_raised_though_nobody_reads_the
     assert torch.equal(compiled(fits), program(fits))
     with pytest.raises((RuntimeError, IndexError), match=message):
         compiled(-torch.ones(4))
+
+
+@pytest.mark.parametrize("second", [lambda x: x[x > 1], lambda x: x[:3], lambda x: x[:1], lambda x: x[:2, None]])
+def test_tensors_of_unknown_sizes_are_broadcast(second):
+    def program(x):
+        return torch.broadcast_tensors(x[x > 0], second(x))
+
+    compiled = jit(program)
+    for values in ([2.0, 3.0, 4.0], [2.0, 3.0, 0.0], [2.0, 1.0, 1.0], [3.0, 2.0, 1.0]):
+        x = torch.tensor(values)
+        try:
+            expected = program(x)
+        except RuntimeError:
+            with pytest.raises(RuntimeError, match="must match"):
+                compiled(x)
+        else:
+            torch.testing.assert_close(compiled(x), expected)

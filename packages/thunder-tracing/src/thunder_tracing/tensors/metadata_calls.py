@@ -11,6 +11,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir import NumberProxy, is_unknown
+from thunder_ir.unknown import surely_equal
 from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
@@ -275,13 +276,31 @@ def _output_nr(calls: Calls, tensor: T) -> int:
 
 @answers(torch.broadcast_tensors)
 def _broadcast_tensors(calls: Calls, *tensors: Any) -> Any:
-    """Each itself or, of another shape, a view of it: the call, which nothing reads, tells of what shape."""
+    """Each itself or, of another shape, a view of it: the call, which nothing reads, tells of what shape.
+
+    Where only the run tells whether shapes are the same, views are made whose sizes it checks.
+    """
     given, shapes = _given_and_shapes(calls, torch.broadcast_tensors, tensors, {})
     values = calls.values(given)
+    if has_unknown_sizes(values):
+        shapes = [_common_shape([tuple(value.shape) for value in values])] * len(values)
     return tuple([
-        tensor if shape == tuple(value.shape) else calls(T.expand, (tensor, shape), {})
+        tensor if surely_equal(shape, tuple(value.shape)) else calls(T.expand, (tensor, shape), {})
         for tensor, value, shape in zip(given, values, shapes, strict=True)
     ])  # fmt: skip
+
+
+def _common_shape(shapes: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the shape that shapes broadcast to, if sizes that only the run tells are that of the first or 1."""
+    common: list[Any] = [1] * max(map(len, shapes))
+    for shape in shapes:
+        for place, size in enumerate(shape, len(common) - len(shape)):
+            is_open = is_unknown(size)
+            if not is_open and size == 1:
+                continue
+            if not is_unknown(common[place]) and common[place] == 1 or is_unknown(common[place]) and not is_open:
+                common[place] = size
+    return tuple(common)
 
 
 def _given_and_shapes(calls: Calls, function: Any, tensors: Any, kwargs: Any) -> tuple[Any, list[tuple[Any, ...]]]:
