@@ -16,9 +16,11 @@ from thunder_executors import (
     claim,
     cost_in_regions,
     execution_traces,
+    for_all_of,
     grad_rule,
     partition,
     to_callable,
+    who_gains,
 )
 from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, dtypes, trace_of
 from thunder_ir.passes import verifying
@@ -188,6 +190,21 @@ def test_an_executor_may_answer_by_what_is_around_a_call():
 
     assert [b.symbol.id for b in one.bound_symbols if b.symbol.executor] == ["numpy.sin"]
     assert [b.symbol.id for b in two.bound_symbols if b.symbol.executor] == ["sociable.sociable_0", "numpy.cos"]
+
+
+def test_who_is_asked_about_a_program_is_asked_about_what_becomes_of_it():
+    other = fuser(*ELEMENTWISE)
+
+    class Choosy(Interpreter):
+        def within(self, trace):
+            return other if len(trace.bound_symbols) > 1 else None
+
+    executors = [Choosy("choosy"), numpy_executor]
+    one, two = (trace_of(f, Tensor((2,))) for f in (prims.sin, lambda x: prims.cos(prims.sin(x))))
+
+    assert who_gains(one, executors) == [numpy_executor]
+    assert for_all_of(one, executors) == executors
+    assert who_gains(two, executors) == for_all_of(two, executors) == [other, numpy_executor]
 
 
 def test_another_of_its_kind_takes_part_where_nobody_is_named():
