@@ -8,6 +8,7 @@ from thunder_executors import Region, transform_for_execution
 from thunder_executors_llvm import executor, render
 from thunder_executors_llvm.kernels import Kernels
 from thunder_ir import dtypes, trace_of
+from thunder_loops import CannotLower
 from thunder_torch import proxy_of, symbol_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
@@ -178,6 +179,8 @@ def test_what_a_reduction_finds_says_which_of_two_tensors_is_read():
         x = torch.tensor([-1, largest, 0])
         (got,) = run(program, x, a)
         assert torch.equal(got, torch.cat([a, -a])[largest].expand(3))
+    with pytest.raises(CannotLower, match="indices that a reduction finds"):
+        run(program, torch.tensor([0, 1, 2, 3, 4]), a)  # what is checked has another shape than what is reduced
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32], ids=str)

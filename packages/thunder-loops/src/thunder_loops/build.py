@@ -7,8 +7,21 @@ from typing import Any
 
 from thunder_ir import BoundSymbol, DType, NumberProxy, TensorProxy, dtypes
 from thunder_loops.index import Extents, Index, Quotient, Term, splits
-from thunder_loops.nest import Axis, Buffer, Compute, Constant, Load, Position, Reduce, Scan, Statement, Store
+from thunder_loops.nest import (
+    Axis,
+    Buffer,
+    Compute,
+    Constant,
+    Load,
+    Position,
+    Reduce,
+    Scan,
+    Size,
+    Statement,
+    Store,
+)
 from thunder_loops.rules import CannotLower, Elements, Place, Wanted, lowering
+from thunder_loops.space import size_of
 
 LOW_PRECISION = frozenset({dtypes.float16, dtypes.bfloat16})
 """Dtypes whose values are computed in ``float32`` and rounded after each operation."""
@@ -54,6 +67,7 @@ class Builder:
         whole: the place in all of it.
         reduced: the axes that reductions are over.
         picks: whether a sum of which only one element can be other than 0 is written as that element.
+        of: the shape of what its reductions read; ``None`` where who made the nest saw to that.
     """
 
     def __init__(
@@ -66,6 +80,7 @@ class Builder:
         whole: Place = (),
         reduced: tuple[str, ...] = (),
         picks: bool = False,
+        of: tuple[Size, ...] | None = None,
     ) -> None:
         self.axes = axes
         self.buffers = buffers
@@ -75,6 +90,7 @@ class Builder:
         self.whole = whole
         self.reduced = reduced
         self.picks = picks
+        self.of = of
         self.extents: Extents = {a.name: a.size for a in axes if isinstance(a.size, int)}
         self.statements: list[Statement] = []
         self.wanted_splits: dict[str, int] = {}
@@ -202,6 +218,8 @@ class Builder:
             Elsewhere: the nest is none for this reduction, or it is wanted at another place than the nest's.
         """
         if self.cell is None or wanted.place != self.cell or self.when:
+            raise Elsewhere(wanted.output)
+        if self.of is not None and tuple([size_of(d) for d in wanted.args[0].shape]) != self.of:
             raise Elsewhere(wanted.output)
         return self.whole, self.reduced
 

@@ -241,7 +241,7 @@ class Grouping:
         shape, bounded = found
         space = space_of(shape, {})
         axes = tuple([a.name for a in space.axes])
-        build = Builder(space.axes, self.inputs, self.producers, self.accumulate, None, space.place, axes)
+        build = Builder(space.axes, self.inputs, self.producers, self.accumulate, (), space.place, axes, of=shape)
         wrong = ""
         for indices, count in bounded:
             try:
