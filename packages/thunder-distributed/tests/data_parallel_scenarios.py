@@ -1,7 +1,9 @@
 """Data parallelism on several processes, beside PyTorch's, bit for bit."""
 
 import copy
+from contextlib import nullcontext
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -9,7 +11,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import thunder_frontend
-from thunder_distributed import axis_of, ddp
+from thunder_distributed import DisagreementError, axis_of, ddp
 from thunder_distributed.agreement import axis_in
 from thunder_distributed.costs.measuring import measure_network, measure_operations, sizes_in
 from thunder_distributed.passes import collectives_of
@@ -194,3 +196,98 @@ def scenario_what_the_simulator_takes_is_measured(rank, size):
     costs = measure_operations(programs, rounds=2, communicates=True)
     assert sum(costs.values()) > 0
     assert ledger.calls == before + 3 * len(collectives_of(programs[1]))
+
+
+class Experts(nn.Module):
+    """A layer of which each batch says which of its experts it uses."""
+
+    def __init__(self, count: int = 3) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 4)
+        self.experts = nn.ModuleList(nn.Linear(4, 3) for _ in range(count))
+
+    def forward(self, x, used):
+        y = self.inner(x).tanh()
+        return sum(self.experts[i](y) for i in used)
+
+
+def gradients_like_torch(rank, session, steps=2, parallel=ddp, dtype=None):
+    """Check gradients of steps whose batches use other experts, beside PyTorch's.
+
+    Args:
+        session: the experts that each batch of a step uses on this rank; all but the last are within ``no_sync()``.
+        steps: how many.
+        parallel: makes the model parallel.
+        dtype: in which gradients are sent.
+    """
+    torch.manual_seed(3)
+    model = Experts()
+    theirs = DistributedDataParallel(copy.deepcopy(model), find_unused_parameters=True)
+    ours = parallel(model) if dtype is None else parallel(model, gradient_dtype=dtype)
+    mine, other = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (ours, theirs))
+    generator = torch.Generator().manual_seed(10 + rank)
+    for _ in range(steps):
+        for i, used in enumerate(session):
+            x = torch.randn(6, 5, generator=generator)
+            for module in (ours, theirs):
+                with nullcontext() if i == len(session) - 1 else module.no_sync():
+                    module(x, used).square().mean().backward()
+        for p, q in zip(model.parameters(), theirs.parameters(), strict=True):
+            assert (p.grad is None) == (q.grad is None)
+            if p.grad is not None:
+                tolerance = {} if dtype is None else {"rtol": 2e-2, "atol": 1e-2}
+                torch.testing.assert_close(p.grad, q.grad, **tolerance)
+        mine.step(), other.step()
+        mine.zero_grad(), other.zero_grad()
+    return ours
+
+
+def scenario_what_only_batches_without_synchronisation_use_is_synchronised(rank, size):
+    ours = gradients_like_torch(rank, [(0, 1), (0,)])
+    assert "reduce_kept" in str(thunder_frontend.last_backward_traces(ours)[-1])
+
+
+def scenario_what_one_process_alone_uses_without_synchronisation_is_synchronised(rank, size):
+    gradients_like_torch(rank, [(0, 1) if rank else (0,), (0,)])
+    gradients_like_torch(rank, [(0, 1 + rank), (0,)])
+    gradients_like_torch(rank, [(0, 1), (0,)], dtype=torch.bfloat16)
+
+
+def scenario_one_process_alone_leaves_batches_unsynchronised(rank, size):
+    gradients_like_torch(rank, [(0, 1), (0,)] if rank else [(0,)])
+
+
+def scenario_programs_that_use_all_parameters_communicate_no_more(rank, size):
+    ours = gradients_like_torch(rank, [(0,), (0, 1, 2)])
+    assert "reduce_kept" not in str(thunder_frontend.last_backward_traces(ours)[-1])
+
+
+def scenario_frozen_parameters_are_not_asked_for(rank, size):
+    model = Experts()
+    model.experts[2].requires_grad_(False)
+    ours = ddp(model)
+    ours(torch.ones(2, 5), (0, 1)).sum().backward()
+    ledger = axis_in(collectives_of(thunder_frontend.last_backward_traces(ours)[-1])[0]).ledger
+    before = ledger.calls
+    ours(torch.ones(2, 5), (0, 1)).sum().backward()
+    frozen = ledger.calls - before
+    model.experts[2].requires_grad_(True)
+    ours(torch.ones(2, 5), (0, 1)).sum().backward()
+    assert ledger.calls - before == 2 * frozen + 1
+
+
+def scenario_parameters_frozen_while_their_gradients_wait_are_refused(rank, size):
+    model = Experts()
+    ours = ddp(model)
+    with ours.no_sync():
+        ours(torch.ones(2, 5), (0, 1)).sum().backward()
+    model.experts[1].requires_grad_(False)
+    loss = ours(torch.ones(2, 5), (0,)).sum()
+    with pytest.raises(RuntimeError, match=r"experts\.1\.weight was frozen .* no_sync"):
+        loss.backward()
+
+
+def scenario_processes_that_synchronise_other_parameters_of_equal_shapes_are_refused(rank, size):
+    ours = ddp(Experts())
+    with pytest.raises(DisagreementError, match=r"on rank 1: reduce_kept of .*'experts\.0\.weight'"):
+        ours(torch.ones(2, 5), (rank,))

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
@@ -12,6 +13,8 @@ from torch.distributed.fsdp import CPUOffloadPolicy
 
 import thunder_frontend
 from thunder_distributed import FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp, join, unshard_params
+from thunder_distributed.modules import parallel_of
+from thunder_distributed.parameters import part_of
 from thunder_distributed.sharded import _Sharder
 from thunder_ir import device
 
@@ -131,6 +134,7 @@ def scenario_programs_that_copy_parts_and_gradients_train_as_one_process(rank, s
         for strategy, bucketing in (STRATEGIES[0], STRATEGIES[4]):
             options = {"sharding_strategy": strategy, "bucketing_strategy": bucketing}
             options["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+            gradients_like_one_process(rank, size, [(0, 1), (0,)], **options)
             model = as_one_process(rank, size, accumulate=2, **options)
             assert str(thunder_frontend.last_traces(model)[-1]).count(".copy_to(") == 9
             assert str(thunder_frontend.last_backward_traces(model)[-1]).count(".copy_to(") >= 9
@@ -319,3 +323,82 @@ def scenario_no_more_is_sent_than_has_to_be(rank, size):
         assert sent(lambda m, a, o=options: fsdp(m, device_mesh=a, sharding_strategy=FSDPType.ZERO2, **o)) == 2
         again = sent(lambda m, a, o=options: fsdp(m, device_mesh=a, sharding_strategy=FSDPType.ZERO3, **o))
         assert again == 2 + 5 / 6 * 768 / 840  # no bias again, nor the first matrix: nobody asks for x's gradient
+
+
+class Experts(nn.Module):
+    """A layer of which each batch says which of its experts it uses; each has a scale of no dimension."""
+
+    def __init__(self, count: int = 3) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 3)
+        self.experts = nn.ModuleList(nn.Linear(3, 3) for _ in range(count))
+        self.scales = nn.ParameterList(torch.tensor(1.5) for _ in range(count))
+
+    def forward(self, x, used):
+        y = self.inner(x).tanh()
+        return sum(self.scales[i] * self.experts[i](y) for i in used)
+
+
+def gradients_like_one_process(rank, size, session, tolerance=1e-6, **options):
+    """Check gradients of steps whose batches use other experts, the second without zeroing those of the first.
+
+    Args:
+        session: the experts that each batch of a step uses; all but the last are within ``no_sync()``.
+        tolerance: absolute and relative.
+        options: of ``fsdp``.
+    """
+    torch.manual_seed(3)
+    model = Experts()
+    whole = copy.deepcopy(model)
+    ours = fsdp(model, **options)
+    dtype = options.get("param_dtype", torch.float32)
+    generator = torch.Generator().manual_seed(10)
+    for _ in range(2):
+        for i, used in enumerate(session):
+            x = torch.randn(6 * size, 5, generator=generator)
+            whole(x, used).square().mean().backward()
+            with nullcontext() if i == len(session) - 1 else ours.no_sync():
+                ours(x.chunk(size)[rank].to(dtype), used).float().square().mean().backward()
+        for name, how in parallel_of(model).items():
+            expected, found = whole.get_parameter(name).grad, model.get_parameter(name).grad
+            assert (found is None) == (expected is None), name
+            if expected is not None:
+                expected = part_of(expected.reshape(how.shape), how, how.axis.rank)
+                torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    return ours
+
+
+def scenario_what_only_batches_without_synchronisation_use_is_synchronised(rank, size):
+    gradients_like_one_process(rank, size, [(0, 1), (0,)])
+    gradients_like_one_process(
+        rank, size, [(0, 1), (2,), (0,)], sharding_strategy=FSDPType.ZERO3,
+        shard_dim=lambda name, parameter: max(parameter.ndim - 1, 0),
+    )  # fmt: skip
+    gradients_like_one_process(rank, size, [(0, 1), (0,)], device_mesh=init_device_mesh("cpu", (2, 1)))
+    gradients_like_one_process(rank, size, [(0, 1), (0,)], 3e-2, param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    gradients_like_one_process(rank, size, [(0, 1), (0,)], 3e-2, reduce_dtype=torch.bfloat16)
+    assert "reduce_kept" not in str(
+        thunder_frontend.last_backward_traces(gradients_like_one_process(rank, size, [(0,), (0, 1, 2)]))[-1]
+    )
+
+
+def scenario_one_process_alone_has_gradients_that_are_not_synchronised(rank, size):
+    torch.manual_seed(3)
+    model = Experts()
+    whole = copy.deepcopy(model)
+    ours = fsdp(model)
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(10 + rank))
+    with ours.no_sync():
+        loss = ours(x, (0, 1)).square().mean()
+    if not rank:
+        loss.backward()
+        whole(x, (0, 1)).square().mean().backward()
+    ours(x, (0,)).square().mean().backward()
+    whole(x, (0,)).square().mean().backward()
+    for name, how in parallel_of(model).items():
+        expected, found = whole.get_parameter(name).grad, model.get_parameter(name).grad
+        expected = torch.zeros(how.shape) if expected is None else expected.reshape(how.shape)
+        dist.all_reduce(expected)
+        assert (found is None) == name.startswith(("experts.2", "scales.2")), name
+        if found is not None:
+            torch.testing.assert_close(found, part_of(expected / size, how, rank))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch.distributed as dist
 
 from thunder_distributed.axes import Axis
-from thunder_distributed.passes.schedule import collectives_of
+from thunder_distributed.passes.schedule import BEGINS, does
+from thunder_distributed.prim import Does
 from thunder_ir import BoundSymbol, TensorProxy, Trace
 
 
@@ -15,7 +16,7 @@ def agree_on_collectives(trace: Trace) -> Trace:
     Raises:
         DisagreementError: they have not; the message has the first one that differs.
     """
-    calls = collectives_of(trace)
+    calls = [bound for bound in trace.bound_symbols if does(bound, *BEGINS, Does.REST)]
     for axis in dict.fromkeys([axis_in(bound) for bound in calls]):
         if axis is not None and axis.group is not None and axis.size > 1:
             lines = [described(bound) for bound in calls if axis_in(bound) is axis]

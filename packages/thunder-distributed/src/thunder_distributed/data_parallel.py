@@ -73,7 +73,7 @@ def ddp(
                 continue
             how = known.get(id(parameter))
             if how is None:
-                how = Replicated(axis, ("", len(known)), dtype, Home(module._parameters, key))
+                how = Replicated(axis, ("", len(known)), dtype, Home(module._parameters, key, parallel.hows))
                 known[id(parameter)] = how
                 parallel.hows[f"{name}.{key}" if name else key] = how
             hows.setdefault(name, {})[key] = how

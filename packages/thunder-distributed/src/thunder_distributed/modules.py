@@ -28,6 +28,7 @@ from thunder_distributed.parameters import (
     sharded_parameter,
     sharded_parameter_again,
 )
+from thunder_distributed.unused import leave_unsynchronised
 
 
 @dataclass(frozen=True)
@@ -129,16 +130,17 @@ def _only_compiled(cls: type) -> Callable[..., Any]:
 def no_sync(self: Any) -> Iterator[None]:
     """Leave gradients as they are in each process; the next synchronised backward synchronises their sum.
 
-    What counts is where the model is called, as with ``DistributedDataParallel``.
+    What counts is where the model is called, as with ``DistributedDataParallel``. That backward need not use all
+    parameters that were used within.
     """
     parallel: Parallel = self._thunder_parallel
     before, parallel.synchronises = parallel.synchronises, False
-    for home in parallel.homes:
-        home.unsynchronised = True
+    frozen = leave_unsynchronised(parallel.homes)
     try:
         yield
     finally:
         parallel.synchronises = before
+        leave_unsynchronised(frozen)
 
 
 def _kind(how: Replicated | Sharded | Part) -> str:

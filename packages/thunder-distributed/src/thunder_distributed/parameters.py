@@ -13,7 +13,7 @@ from thunder_autograd import Pullback, vjp_rule
 from thunder_distributed import prims
 from thunder_distributed.axes import Axis
 from thunder_distributed.executor import executor
-from thunder_distributed.prim import DIST_PRIMS
+from thunder_distributed.prim import DIST_PRIMS, Does
 from thunder_ir import Context, Device, DType, OpTags, Symbol, TensorProxy, current_builder, register_literal
 from thunder_prims import convert_element_type, mul, pad, reshape, slice, strict
 
@@ -24,12 +24,13 @@ class Home:
     Args:
         parameters: a module's.
         name: in there.
+        model: how each parameter of the model is treated, by its name there, this one too.
     """
 
-    __slots__ = ("gradient", "name", "parameters", "unsynchronised")
+    __slots__ = ("gradient", "model", "name", "parameters", "unsynchronised")
 
-    def __init__(self, parameters: dict[str, Any], name: str) -> None:
-        self.parameters, self.name = parameters, name
+    def __init__(self, parameters: dict[str, Any], name: str, model: dict[str, Any]) -> None:
+        self.parameters, self.name, self.model = parameters, name, model
         self.unsynchronised = False
         self.gradient: Any = None
 
@@ -215,7 +216,7 @@ def _with_kept_meta(gradient: TensorProxy, home: Home) -> TensorProxy:
 
 
 with_kept = Symbol(
-    "with_kept", DIST_PRIMS, meta=_with_kept_meta, tags=frozenset({OpTags.VIEW}), language=strict,
+    "with_kept", DIST_PRIMS, meta=_with_kept_meta, tags=frozenset({OpTags.VIEW, Does.TAKE}), language=strict,
     doc="A gradient, and what was added up before without being synchronised.",
 )  # fmt: skip
 vjp_rule(with_kept)(lambda gradient, home: (with_kept(gradient, home), lambda dy: dy))
@@ -318,7 +319,7 @@ keep = Symbol(
     doc="Add the gradient of the whole parameter to what is kept until gradients are synchronised.",
 )  # fmt: skip
 with_kept_whole = Symbol(
-    "with_kept_whole", DIST_PRIMS, meta=_with_kept_meta, language=strict,
+    "with_kept_whole", DIST_PRIMS, meta=_with_kept_meta, tags=frozenset({Does.TAKE}), language=strict,
     doc="The gradient of the whole parameter, and what was kept.",
 )  # fmt: skip
 vjp_rule(with_kept_whole)(lambda gradient, home: (with_kept_whole(gradient, home), lambda dy: dy))

@@ -23,6 +23,8 @@ class Does(Enum):
     WAIT = auto()  # waits for what was begun
     PACK = auto()  # lays tensors out in one buffer
     UNPACK = auto()  # finds tensors in a buffer
+    TAKE = auto()  # takes what was kept of a gradient until it is synchronised
+    REST = auto()  # synchronises what was kept of gradients that the program does not make
 
     __hash__ = object.__hash__
 

@@ -141,7 +141,7 @@ def fsdp(
                     (bucket, len(known)), sharding_strategy is FSDPType.ZERO3,
                     _dtype_for(parameter, param_dtype), _dtype_for(parameter, reduce_dtype),
                     parameter.ndim == 0, replicas, gathers,
-                    sharder.computed_on(parameter), Home(module._parameters, key),
+                    sharder.computed_on(parameter), Home(module._parameters, key, parallel.hows),
                 )  # fmt: skip
                 alive.append(parameter)
                 known[id(parameter)] = how, sharder.part(parameter, how)
