@@ -42,7 +42,7 @@ def reorders(bound: BoundSymbol) -> bool:
     return bound.symbol in REORDERS
 
 
-def in_rows(tensor: torch.Tensor) -> bool:
+def lies_in_rows(tensor: torch.Tensor) -> bool:
     """Whether a tensor, or one that it is a slice of, lies row by row; dimensions may be expanded."""
     if tensor.is_contiguous():
         return True
@@ -61,6 +61,6 @@ def output_strides(
         shapes: of the outputs.
         eager: computes the outputs by PyTorch; it is run on fake tensors.
     """
-    if keeps and all([in_rows(t) for t in inputs if isinstance(t, torch.Tensor)]):
+    if keeps and all([lies_in_rows(t) for t in inputs if isinstance(t, torch.Tensor)]):
         return [row_major_strides(shape) for shape in shapes]
     return [tuple(t.stride()) for t in fake_outputs(eager, inputs)]

@@ -127,10 +127,11 @@ def _call_within(region: BoundSymbol | None, line: str) -> BoundSymbol | None:
     shared, own = getattr(region.symbol.implementation, "region", None), region.symbol.region
     if not isinstance(shared, Trace) or not isinstance(own, Trace):
         return None
+    if len(shared.bound_symbols) != len(own.bound_symbols):  # the executor has taken the calls of its region apart
+        return None
     output = _first_output(line)
-    pairs = zip(shared.bound_symbols, own.bound_symbols, strict=False)
-    alike = len(shared.bound_symbols) == len(own.bound_symbols)  # or an executor takes the calls of its region apart
-    return next((mine for other, mine in pairs if alike and any(p.name == output for p in other.outputs)), None)
+    pairs = zip(shared.bound_symbols, own.bound_symbols, strict=True)
+    return next((mine for other, mine in pairs if any(p.name == output for p in other.outputs)), None)
 
 
 def _first_output(line: str) -> str:
