@@ -170,18 +170,20 @@ def test_by_default_it_takes_large_products_alone():
     assert "onednn" not in by_default(torch.randn(1024, 8), torch.randn(8, 1024))
 
 
+ZEN_5 = ("AuthenticAMD", availability.ZEN_5)
 CPUS = {
-    ("AuthenticAMD", "AVX512"): True,
-    ("AuthenticAMD", "AVX512_VNNI"): True,
-    ("AuthenticAMD", "AVX2"): False,
-    ("GenuineIntel", "AVX512"): False,
-    ("", "DEFAULT"): False,
+    (ZEN_5, "AVX512"): True,
+    (ZEN_5, "AVX512_VNNI"): True,
+    (ZEN_5, "AVX2"): False,
+    (("AuthenticAMD", 25), "AVX512"): False,
+    (("", 0), "AVX512"): False,
+    (("", 0), "DEFAULT"): False,
 }
 
 
 @pytest.mark.parametrize(("cpu", "faster"), CPUS.items())
 def test_which_cpus_it_is_a_default_executor_on(cpu, faster, monkeypatch):
-    monkeypatch.setattr(availability, "_vendor", lambda: cpu[0])
+    monkeypatch.setattr(availability, "_processor", lambda: cpu[0])
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: cpu[1])
     assert is_faster_here() is (faster and torch.backends.mkl.is_available())
     assert availability.by_default() == (("onednn",) if is_faster_here() else ())
@@ -193,30 +195,32 @@ def test_it_is_a_default_executor_where_it_is_faster():
     assert get_executor("onednn") is executor
 
 
+LINUX = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: 26\nmodel\t\t: 2\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "vendor"),
-    [("processor\t: 0\nvendor_id\t: AuthenticAMD\nvendor_id\t: AuthenticAMD\n", "AuthenticAMD"), ("CPU: ARM", "")],
+    ("file", "platform", "processor"),
+    [
+        (LINUX.format("AuthenticAMD") * 2, "", ("AuthenticAMD", 26)),
+        (LINUX.format("GenuineIntel"), "", ("", 0)),
+        ("CPU: ARM", "", ("", 0)),
+        (None, "AMD64 Family 25 Model 97, AuthenticAMD", ("AuthenticAMD", 25)),
+        (None, "arm", ("", 0)),
+    ],
 )
-def test_who_made_the_cpu_is_read_once(text, vendor, monkeypatch):
-    availability._vendor.cache_clear()
-    monkeypatch.setattr(availability.Path, "read_text", lambda *_, **__: text)
+def test_the_cpu_says_who_made_it(file, platform, processor, monkeypatch):
+    def read(*_, **__):
+        if file is None:
+            raise FileNotFoundError
+        return file
+
+    availability._processor.cache_clear()
+    monkeypatch.setattr(availability.Path, "read_text", read)
+    monkeypatch.setattr(availability.platform, "processor", lambda: platform)
     try:
-        assert availability._vendor() == vendor
+        assert availability._processor() == processor
     finally:
-        availability._vendor.cache_clear()
-
-
-def test_where_there_is_no_such_file_the_platform_says_who_made_it(monkeypatch):
-    def absent(*_, **__):
-        raise FileNotFoundError
-
-    availability._vendor.cache_clear()
-    monkeypatch.setattr(availability.Path, "read_text", absent)
-    monkeypatch.setattr(availability.platform, "processor", lambda: "AMD64 Family 25 Model 97, AuthenticAMD")
-    try:
-        assert availability._vendor() == "AuthenticAMD"
-    finally:
-        availability._vendor.cache_clear()
+        availability._processor.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["linear", "matmul", "addmm"])

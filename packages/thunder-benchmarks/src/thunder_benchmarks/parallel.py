@@ -53,6 +53,16 @@ def ours_ddp(model: nn.Module, axis: Axis) -> nn.Module:
     return ddp(model, process_group=axis)
 
 
+def plain_ddp(model: nn.Module, axis: Axis) -> nn.Module:
+    """Replicate with Thunder, on the kernels that eager PyTorch runs."""
+    return ours_ddp(jit(model, executors=[]), axis)
+
+
+def plain_fsdp(model: nn.Module, axis: Axis) -> nn.Module:
+    """Shard with Thunder, on the kernels that eager PyTorch runs."""
+    return ours_fsdp(jit(model, executors=[]), axis)
+
+
 def ours_fsdp(model: nn.Module, axis: Axis) -> nn.Module:
     """Shard with Thunder, gathered again for the backward pass, by blocks."""
     return fsdp(
@@ -67,8 +77,10 @@ MODES: dict[str, Callable[[nn.Module, Axis], nn.Module]] = {
     "torch-ddp": torch_ddp,
     "torch-ddp-of-thunder": torch_ddp_compiled,
     "ddp": ours_ddp,
+    "ddp-on-torch": plain_ddp,
     "torch-fully-shard": torch_fsdp,
     "fsdp": ours_fsdp,
+    "fsdp-on-torch": plain_fsdp,
 }
 
 

@@ -12,6 +12,9 @@ import torch
 AMD = "AuthenticAMD"
 """What its CPUs call themselves."""
 
+ZEN_5 = 26
+"""The first family of AMD's CPUs that computes a vector of 512 bits at once: Zen 4 makes two halves of it."""
+
 
 def missing() -> str | None:
     """Return why oneDNN cannot be asked here, or ``None``."""
@@ -25,11 +28,12 @@ def missing() -> str | None:
 def is_faster_here() -> bool:
     """Whether oneDNN was measured to multiply faster than the library that PyTorch asks on CPUs like this one.
 
-    These are AMD's with AVX-512: PyTorch asks MKL, which uses vectors of half their width there.
+    These are AMD's from Zen 5 on: PyTorch asks MKL, which uses vectors of half their width there.
     """
     if not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return False
-    return _vendor() == AMD and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    vendor, family = _processor()
+    return vendor == AMD and family >= ZEN_5 and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 
 def by_default() -> tuple[str, ...]:
@@ -44,14 +48,15 @@ def by_default() -> tuple[str, ...]:
 
 
 @cache
-def _vendor() -> str:
-    """Return who made the CPU, as it says itself; empty if that cannot be found out."""
+def _processor() -> tuple[str, int]:
+    """Return who made the CPU, if that is AMD, and its family, as it says itself; else ``("", 0)``."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        text = f"vendor_id: {platform.processor().rpartition(' ')[2]}"  # "... Family 25 ..., AuthenticAMD" on Windows
-    found = re.search(r"^vendor_id\s*:\s*(\S+)", text, re.MULTILINE)
-    return found.group(1) if found else ""
+        text = platform.processor()  # "... Family 26 ..., AuthenticAMD" on Windows
+    vendor = re.search(rf"\b{AMD}\b", text)
+    family = re.search(r"\bfamily\s*:?\s*(\d+)", text, re.IGNORECASE)
+    return (AMD, int(family[1])) if vendor and family else ("", 0)
 
 
 __all__ = ["by_default", "is_faster_here", "missing"]
