@@ -1,6 +1,7 @@
 """Data parallelism on several processes, beside PyTorch's, bit for bit."""
 
 import copy
+import functools
 from contextlib import nullcontext
 
 import pytest
@@ -11,7 +12,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import thunder_frontend
-from thunder_distributed import DisagreementError, axis_of, ddp
+from thunder_distributed import DisagreementError, FSDPType, axis_of, ddp, fsdp
 from thunder_distributed.agreement import axis_in
 from thunder_distributed.costs.measuring import measure_network, measure_operations, sizes_in
 from thunder_distributed.passes import collectives_of
@@ -201,32 +202,36 @@ def scenario_what_the_simulator_takes_is_measured(rank, size):
 class Experts(nn.Module):
     """A layer of which each batch says which of its experts it uses."""
 
-    def __init__(self, count: int = 3) -> None:
+    def __init__(self, count: int = 3, tied: bool = False) -> None:
         super().__init__()
         self.inner = nn.Linear(5, 4)
         self.experts = nn.ModuleList(nn.Linear(4, 3) for _ in range(count))
+        if tied:
+            self.experts[1].weight = self.experts[0].weight
 
     def forward(self, x, used):
         y = self.inner(x).tanh()
         return sum(self.experts[i](y) for i in used)
 
 
-def gradients_like_torch(rank, session, steps=2, parallel=ddp, dtype=None):
+def gradients_like_torch(rank, *sessions, parallel=ddp, dtype=None, zeroes=True, tied=False):
     """Check gradients of steps whose batches use other experts, beside PyTorch's.
 
     Args:
-        session: the experts that each batch of a step uses on this rank; all but the last are within ``no_sync()``.
-        steps: how many.
+        sessions: for each step the experts that each batch uses on this rank; all but the last are within
+            ``no_sync()``. A single one stands for two steps.
         parallel: makes the model parallel.
         dtype: in which gradients are sent.
+        zeroes: whether gradients are let go of after each step.
+        tied: whether two experts have the same weight.
     """
     torch.manual_seed(3)
-    model = Experts()
+    model = Experts(tied=tied)
     theirs = DistributedDataParallel(copy.deepcopy(model), find_unused_parameters=True)
     ours = parallel(model) if dtype is None else parallel(model, gradient_dtype=dtype)
     mine, other = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (ours, theirs))
     generator = torch.Generator().manual_seed(10 + rank)
-    for _ in range(steps):
+    for session in sessions if len(sessions) > 1 else 2 * sessions:
         for i, used in enumerate(session):
             x = torch.randn(6, 5, generator=generator)
             for module in (ours, theirs):
@@ -238,7 +243,8 @@ def gradients_like_torch(rank, session, steps=2, parallel=ddp, dtype=None):
                 tolerance = {} if dtype is None else {"rtol": 2e-2, "atol": 1e-2}
                 torch.testing.assert_close(p.grad, q.grad, **tolerance)
         mine.step(), other.step()
-        mine.zero_grad(), other.zero_grad()
+        if zeroes:
+            mine.zero_grad(), other.zero_grad()
     return ours
 
 
@@ -291,3 +297,38 @@ def scenario_processes_that_synchronise_other_parameters_of_equal_shapes_are_ref
     ours = ddp(Experts())
     with pytest.raises(DisagreementError, match=r"on rank 1: reduce_kept of .*'experts\.0\.weight'"):
         ours(torch.ones(2, 5), (rank,))
+
+
+EACH_STEP = ([[(0,)], [(1, 2)], [(2,)], [(0, 1), (1,)], [(1,)]], [[(1,)], [(1,)], [(0, 2)], [(0,), (2,)], [(1, 0)]])
+"""What the processes use, each in another way than the others in most steps."""
+
+
+def scenario_processes_may_use_other_parameters(rank, size):
+    finding = functools.partial(ddp, find_unused_parameters=True)
+    sessions = EACH_STEP[rank % 2]
+    gradients_like_torch(rank, *sessions, parallel=finding)
+    gradients_like_torch(rank, *sessions, parallel=finding, zeroes=False)
+    gradients_like_torch(rank, *sessions, parallel=finding, dtype=torch.bfloat16)
+    gradients_like_torch(rank, *sessions, parallel=finding, tied=True)
+    gradients_like_torch(rank, *sessions, parallel=functools.partial(finding, bucket_size_in_mb=0))
+
+
+def scenario_gradients_that_no_process_makes_stay_as_they_are(rank, size):
+    model = Experts()
+    ours = ddp(model, find_unused_parameters=True)
+    model.experts[2].requires_grad_(False)
+    model.experts[1].weight.grad = torch.ones(3, 4)
+    ours(torch.ones(2, 5), (0, 2)).sum().backward()
+    assert torch.equal(model.experts[1].weight.grad, torch.ones(3, 4))
+    assert model.experts[1].bias.grad is model.experts[2].weight.grad is None
+    assert model.experts[0].weight.grad is not None
+
+
+def scenario_processes_that_run_other_programs_of_those_agreed_on_are_refused(rank, size):
+    for parallel in (ddp, functools.partial(fsdp, sharding_strategy=FSDPType.ZERO2)):
+        ours = parallel(Experts())
+        for used in ((0,), (1,), (0,)):
+            ours(torch.ones(2, 5), used).sum().backward()
+        with pytest.raises(DisagreementError, match="processes of axis .* run different programs"):
+            ours(torch.ones(2, 5), (rank,)).sum().backward()
+        ours(torch.ones(2, 5), (1,)).sum().backward()

@@ -13,6 +13,7 @@ from thunder_distributed.checks import check_backend, check_devices, check_plain
 from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.modules import Parallel, install, part_alone
 from thunder_distributed.parameters import Home, Part, Replicated
+from thunder_distributed.prims import USED_ANYWHERE
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
 
@@ -24,6 +25,7 @@ def ddp(
     bucket_size_in_mb: float = 25.0,
     process_group: Any = None,
     gradient_dtype: torch.dtype | None = None,
+    find_unused_parameters: bool = False,
 ) -> ThunderModule:
     """Let each process compute the gradients of its part of the batch, and use the mean of all.
 
@@ -37,6 +39,9 @@ def ddp(
         process_group: a group, a one-dimensional ``DeviceMesh``, or an :class:`~thunder_distributed.Axis`; all
             processes if not given.
         gradient_dtype: in which gradients are sent, such as ``torch.bfloat16``; their own if not given.
+        find_unused_parameters: whether processes may use other parameters than others in a step, as where a branch
+            depends on the batch. Gradients are sent at the end of the backward program then: of the parameters that
+            any process has used, with zeros from the others. Those that none has used keep ``grad`` as it is.
 
     Returns:
         The compiled module; ``with module.no_sync():`` adds gradients up without sending them.
@@ -64,6 +69,7 @@ def ddp(
     dtype = None if gradient_dtype is None else from_torch_dtype(gradient_dtype)
     hows: dict[str, dict[str, Any]] = {}
     known: dict[int, Replicated] = {}
+    bucket = USED_ANYWHERE if find_unused_parameters else ""
     for name, module in original.named_modules():
         for key, parameter in module._parameters.items():
             if parameter is None:
@@ -73,7 +79,7 @@ def ddp(
                 continue
             how = known.get(id(parameter))
             if how is None:
-                how = Replicated(axis, ("", len(known)), dtype, Home(module._parameters, key, parallel.hows))
+                how = Replicated(axis, (bucket, len(known)), dtype, Home(module._parameters, key, parallel.hows))
                 known[id(parameter)] = how
                 parallel.hows[f"{name}.{key}" if name else key] = how
             hows.setdefault(name, {})[key] = how

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from thunder_distributed import collectives, copies, in_flight, prims
-from thunder_distributed.agreement import agree_on_collectives
+from thunder_distributed.agreement import agree_on_collectives, compare, compare_programs
 from thunder_distributed.passes import (
     bucket_collectives,
     gather_once,
@@ -44,6 +44,7 @@ executor.implements(prims.permute)(collectives.permute)
 executor.implements(prims.copy_to)(copies.copy_to)
 executor.implements(prims.pack)(collectives.pack)
 executor.implements(prims.unpack)(collectives.unpack)
+executor.implements(compare)(compare_programs)
 
 executor.passes += [
     gather_once, split_products, sum_before_sending, bucket_collectives, place_collectives, agree_on_collectives,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -35,7 +36,10 @@ class Ledger:
         self.sent = 0.0
         self.calls = 0
         self.waited = 0.0
-        self.agreed: set[str] = set()
+        self._agreed: dict[str, str] = {}
+        """By the hash of what is communicated, what does it."""
+        self._ways: Counter[str] = Counter()
+        """In how many ways programs of one name communicate."""
 
     def begin(self, sent: float) -> None:
         """Note a collective that sends so many bytes from here."""
@@ -51,7 +55,11 @@ class Ledger:
         finally:
             self.waited += time.perf_counter() - start
 
-    def agree(self, where: str, lines: Sequence[str], program: str, limit: float, line: str = "Collective") -> None:
+    def has_others(self, digest: str) -> bool:
+        """Whether programs of the same name communicate in other ways, so that each process may run another one."""
+        return self._ways[self._agreed[digest]] > 1
+
+    def agree(self, where: str, lines: Sequence[str], program: str, limit: float, line: str = "Collective") -> str:
         """Make sure that all processes of an axis are about to communicate in the same way.
 
         Each puts a hash of what it will send into the store of the process group, the first compares them, and all
@@ -65,15 +73,19 @@ class Ledger:
             limit: seconds to wait for the others.
             line: what each line describes, for messages.
 
+        Returns:
+            The hash of what is communicated.
+
         Raises:
             DisagreementError: another process communicates otherwise, or has compiled nothing within the limit.
         """
         text = "\n".join(lines)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        if digest in self.agreed:
-            return
-        Meeting(where, program, limit, line).attend(text, digest)
-        self.agreed.add(digest)
+        if digest not in self._agreed:
+            Meeting(where, program, limit, line).attend(text, digest)
+            self._agreed[digest] = program
+            self._ways[program] += 1
+        return digest
 
 
 class Meeting:

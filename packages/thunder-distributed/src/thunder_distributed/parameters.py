@@ -197,13 +197,15 @@ def _replicated_runs(a: TensorProxy, how: Replicated, synchronise: bool) -> Tens
 
 @vjp_rule(replicated)
 def replicated_vjp(a: TensorProxy, how: Replicated, synchronise: bool) -> tuple[TensorProxy, Pullback]:
-    """``da = mean(dy)`` over the processes."""
+    """``da = mean(dy)`` over the processes, which :mod:`thunder_distributed.used` makes if not all have a gradient."""
 
     def pullback(dy: TensorProxy) -> TensorProxy:
         if not synchronise:
             return dy
         if how.home is not None:
             dy = with_kept(dy, how.home)
+        if how.bucket is not None and how.bucket[0] == prims.USED_ANYWHERE:
+            return dy
         sent = _converted(dy, how.reduced_in)
         reduced: TensorProxy = prims.wait(prims.all_reduce(sent, how.axis, "mean", how.bucket))
         return _converted(reduced, a.dtype)

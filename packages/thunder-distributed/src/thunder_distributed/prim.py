@@ -24,7 +24,8 @@ class Does(Enum):
     PACK = auto()  # lays tensors out in one buffer
     UNPACK = auto()  # finds tensors in a buffer
     TAKE = auto()  # takes what was kept of a gradient until it is synchronised
-    REST = auto()  # synchronises what was kept of gradients that the program does not make
+    REST = auto()  # synchronises gradients of parameters that the program does not use
+    COMPARE = auto()  # compares with other processes which program they run
 
     __hash__ = object.__hash__
 

@@ -25,6 +25,9 @@ LINEAR = ("sum", "mean")
 Bucket: TypeAlias = tuple[str, int] | None
 """With which others a collective may be made together, and its place among them; ``None``: with none."""
 
+USED_ANYWHERE = "used anywhere"
+"""The bucket of gradients that are synchronised at the end of a program, if any process has used the parameter."""
+
 
 def _check_operation(name: str, a: TensorProxy, operation: str, axis: Axis) -> None:
     if operation not in OPERATIONS:

@@ -7,7 +7,6 @@ parameters is reduced at its end, if any process has some: so all make the same 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,26 +18,12 @@ from thunder_distributed.in_flight import Pending
 from thunder_distributed.parameters import Home, Replicated, Sharded
 from thunder_distributed.passes.schedule import as_run_by, does
 from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does
-from thunder_ir import Builder, DType, OpTags, Symbol, Trace, recording, register_literal
+from thunder_distributed.prims import USED_ANYWHERE
+from thunder_distributed.used import Parameters
+from thunder_ir import Builder, DType, OpTags, Symbol, Trace, recording
 from thunder_ir.passes import trace_pass
 from thunder_prims import strict
 from thunder_torch import to_torch_device, to_torch_dtype
-
-
-@dataclass(frozen=True)
-class Unused:
-    """Parameters of which a program makes no gradient.
-
-    Args:
-        names: in the model.
-        hows: how each is treated.
-    """
-
-    names: tuple[str, ...]
-    hows: tuple[Any, ...] = field(repr=False, compare=False)
-
-
-register_literal(Unused, lambda unused, context: context.object(unused, "unused"))
 
 reduce_unused = Symbol(
     "reduce_unused", DIST_PRIMS, meta=lambda unused, axis: None, language=strict,
@@ -61,9 +46,9 @@ def reduce_what_is_unused(trace: Trace) -> Trace:
     with recording(builder):
         for model in models.values():
             rest = {name: how for name, how in model.items() if how.home not in reduced}
-            if rest:
+            if rest and all([how.bucket[0] != USED_ANYWHERE for how in rest.values()]):
                 axis = next(iter(rest.values())).axis
-                reduce_unused(Unused(tuple(rest), tuple(rest.values())), axis)
+                reduce_unused(Parameters(tuple(rest), tuple(rest.values())), axis)
     calls = as_run_by(executor, builder.bound_symbols)
     return trace.replace(bound_symbols=(*trace.bound_symbols, *calls)) if calls else trace
 
@@ -84,7 +69,7 @@ def leave_unsynchronised(homes: Iterable[Home]) -> list[Home]:
 
 @executor.implements(reduce_unused)
 @torch.no_grad()
-def reduce_kept(unused: Unused, axis: Axis) -> None:
+def reduce_kept(unused: Parameters, axis: Axis) -> None:
     """Synchronise what was kept for parameters, if any process of the axis has some.
 
     Args:
@@ -171,4 +156,6 @@ def _put(how: Any, coming: Pending) -> None:
         parameter.grad.copy_(mean)
 
 
-__all__ = ["Unused", "has_kept", "leave_unsynchronised", "reduce_kept", "reduce_unused", "reduce_what_is_unused"]
+__all__ = [
+    "has_kept", "leave_unsynchronised", "reduce_kept", "reduce_unused", "reduce_what_is_unused",
+]  # fmt: skip

@@ -220,7 +220,7 @@ def _once(programs: Sequence[Trace], communicates: bool) -> list[float]:
                 for proxy in bound.args:
                     values.pop(proxy.name, None)
                 found.append(0.0)
-            elif does(bound, *BEGINS, Does.WAIT, Does.REST):
+            elif does(bound, *BEGINS, Does.WAIT, Does.REST, Does.COMPARE):
                 _run(bound, values, {}, communicates)
                 found.append(0.0)
             else:
