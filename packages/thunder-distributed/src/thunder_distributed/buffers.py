@@ -10,7 +10,7 @@ import torch
 from thunder_ir import Context, register_literal
 
 ITS_OWN = 2
-"""Users of a storage that nothing else has: the tensor that is kept, and the one who asks."""
+"""Users of a storage that nothing else has: the tensor that is kept, and the storage as Python has it, who asks."""
 
 
 class Buffer:
@@ -42,12 +42,17 @@ class Buffer:
             kept = self._kept.pop()  # at once, so that of two threads only one has it
         except IndexError:
             kept = None
-        if kept is None or torch._C._storage_Use_Count(kept.untyped_storage()._cdata) > ITS_OWN:
+        if kept is None or not _has_no_other_user(kept):
             kept = torch.empty(count, dtype=dtype, device=device)
         taken = kept.view(count)
         if not self._kept:
             self._kept.append(kept)
         return taken
+
+
+def _has_no_other_user(kept: torch.Tensor) -> bool:
+    storage = kept.untyped_storage()  # held while it is asked: PyTorch 2.9 counts it no longer than that
+    return torch._C._storage_Use_Count(storage._cdata) <= ITS_OWN
 
 
 def _printed(buffer: Buffer, context: Context) -> str:
