@@ -4,6 +4,7 @@ import copy
 import itertools
 from contextlib import nullcontext
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -12,7 +13,16 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy
 
 import thunder_frontend
-from thunder_distributed import FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp, join, unshard_params
+from thunder_distributed import (
+    DisagreementError,
+    FSDPBucketingStrategy,
+    FSDPType,
+    axis_of,
+    ddp,
+    fsdp,
+    join,
+    unshard_params,
+)
 from thunder_distributed.modules import parallel_of
 from thunder_distributed.parameters import part_of
 from thunder_distributed.sharded import _Sharder
@@ -402,3 +412,23 @@ def scenario_one_process_alone_has_gradients_that_are_not_synchronised(rank, siz
         assert (found is None) == name.startswith(("experts.2", "scales.2")), name
         if found is not None:
             torch.testing.assert_close(found, part_of(expected / size, how, rank))
+
+
+class Either(nn.Module):
+    """Two layers, of which the batch decides which is used."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+
+    def forward(self, x, number):
+        return self.layers[number](x)
+
+
+@torch.no_grad()
+def scenario_processes_that_gather_other_parameters_of_equal_shapes_are_refused(rank, size):
+    for strategy in FSDPBucketingStrategy:
+        ours = fsdp(Either(), bucketing_strategy=strategy)
+        ours(torch.ones(2, 4), 0), ours(torch.ones(2, 4), 1)
+        with pytest.raises(DisagreementError, match="run different programs"):
+            ours(torch.ones(2, 4), rank)

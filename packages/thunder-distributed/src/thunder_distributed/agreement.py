@@ -9,7 +9,7 @@ from thunder_distributed.axes import Axis
 from thunder_distributed.collectives import all_reduce
 from thunder_distributed.ledger import DisagreementError
 from thunder_distributed.passes.schedule import BEGINS, as_run_by, does
-from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does
+from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does, Together
 from thunder_ir import BoundSymbol, Builder, Device, OpTags, Symbol, TensorProxy, Trace, devices, recording
 from thunder_prims import strict
 from thunder_torch import to_torch_device
@@ -89,6 +89,7 @@ def described(bound: BoundSymbol) -> str:
     """Return what a collective sends, in a line."""
     value = bound.args[0]
     rest = [] if does(bound, Does.REST) else [repr(a) for a in bound.args[2:] if a is not None]
+    rest += [f"places {tag.places}" for tag in bound.tags if isinstance(tag, Together)]
     kind = value.type_string if isinstance(value, TensorProxy) else repr(value)
     name = bound.symbol.name
     return f"{name} of {kind}{', ' if rest else ''}{', '.join(rest)}"

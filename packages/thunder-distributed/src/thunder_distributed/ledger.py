@@ -170,8 +170,9 @@ class Meeting:
         pairs = enumerate(zip_longest(mine, theirs, fillvalue="nothing more"), 1)
         number, (here, there) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         return (
-            f"processes of axis {self.name!r} would communicate differently in {self.program}, and wait for each other "
-            f"for ever. {self.line} {number} is\n  on rank {self.ranks[0]}: {here}\n  on rank {rank}: {there}\n"
+            f"processes of axis {self.name!r} would communicate differently in {self.program}: wait for each other for "
+            f"ever, or mix what does not belong together. {self.line} {number} is\n"
+            f"  on rank {self.ranks[0]}: {here}\n  on rank {rank}: {there}\n"
             "Arguments, settings or branches differ between the processes: let all of them call the model in the same "
             "way"
         )

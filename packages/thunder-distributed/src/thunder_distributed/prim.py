@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -50,4 +51,16 @@ class Owned(Enum):
 
 OWNED = Owned.OWNED
 
-__all__ = ["COMMUNICATES", "DIST_PRIMS", "OWNED", "Does", "collective"]
+
+@dataclass(frozen=True)
+class Together:
+    """The tag of a collective of several tensors.
+
+    Args:
+        places: of these tensors in the model.
+    """
+
+    places: tuple[int, ...]
+
+
+__all__ = ["COMMUNICATES", "DIST_PRIMS", "OWNED", "Does", "Together", "collective"]

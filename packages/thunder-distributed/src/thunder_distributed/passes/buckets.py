@@ -13,7 +13,7 @@ from thunder_distributed.axes import MEGABYTE, Axis
 from thunder_distributed.buffers import Buffer
 from thunder_distributed.passes.ownership import owned
 from thunder_distributed.passes.schedule import Rank, as_run_by, can_move, does, readers_of, reordered
-from thunder_distributed.prim import OWNED, Does
+from thunder_distributed.prim import OWNED, Does, Together
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, devices, recording
 from thunder_ir.passes import trace_pass
 
@@ -243,7 +243,7 @@ def _merged(group: Sequence[Member], builder: Builder, place: int) -> list[Bound
     dims = tuple([m.dim for m in ordered])
     builder.bound_symbols = []
     builder.locate = lambda: group[-1].begin.location
-    builder.tags = first.begin.tags & {OpTags.RECOMPUTE}
+    builder.tags = first.begin.tags & {OpTags.RECOMPUTE} | {Together(tuple([m.bucket[1] for m in ordered]))}
     with recording(builder):
         if does(first.begin, Does.GATHER):
             flat = prims.wait(prims.all_gather(prims.pack(values), axis))
