@@ -332,3 +332,62 @@ def scenario_processes_that_run_other_programs_of_those_agreed_on_are_refused(ra
         with pytest.raises(DisagreementError, match="processes of axis .* run different programs"):
             ours(torch.ones(2, 5), (rank,)).sum().backward()
         ours(torch.ones(2, 5), (1,)).sum().backward()
+
+
+class Statistics(nn.Module):
+    """Batch norms, of which each batch says which it uses, and a buffer that does not change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 4)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(4) for _ in range(2))
+        self.register_buffer("large", torch.ones(100_000))
+
+    def forward(self, x, used=0):
+        return self.norms[used](self.inner(x)) * self.large[0]
+
+
+def statistics_like_torch(rank, used, **options):
+    """Check buffers after steps, one of them not synchronised, and what the model then says, beside PyTorch's."""
+    torch.manual_seed(3)
+    model = Statistics()
+    theirs = DistributedDataParallel(copy.deepcopy(model), find_unused_parameters=True)
+    ours = ddp(model, **options)
+    generator = torch.Generator().manual_seed(10 + rank)
+    for step, number in enumerate(used):
+        x = torch.randn(6, 5, generator=generator)
+        for module in (ours, theirs):
+            with module.no_sync() if step == 1 else nullcontext():
+                module(x, number).square().mean().backward()
+    ours.eval(), theirs.eval()
+    with torch.no_grad():
+        expected = theirs(x, 0)
+        torch.testing.assert_close(ours(x, 0), expected)
+    for a, b in zip(ours.buffers(), theirs.module.buffers(), strict=True):
+        torch.testing.assert_close(a, b)
+    return ours
+
+
+def scenario_statistics_are_those_of_the_first_process(rank, size):
+    ours = statistics_like_torch(rank, (0, 0, 0))
+    assert "buffers_of_first" not in str(thunder_frontend.last_traces(ours)[-1])  # of the call in eval mode
+    ours.train()(torch.ones(2, 5))
+    (call,) = [b for b in thunder_frontend.last_traces(ours)[-1].bound_symbols if "buffers_of_first" in b.symbol.id]
+    ledger = axis_in(call).ledger
+    before = ledger.sent
+    ours(torch.ones(2, 5))
+    assert 0 < ledger.sent - before < 1000
+
+
+def scenario_statistics_of_processes_that_run_other_programs_are_synchronised(rank, size):
+    statistics_like_torch(rank, (rank % 2, 0, 1, rank % 2), find_unused_parameters=True)
+
+
+def scenario_statistics_may_stay_those_of_each_process(rank, size):
+    model = Statistics()
+    ours = ddp(model, broadcast_buffers=False)
+    ours(torch.full((2, 5), float(rank))).sum().backward()
+    mean = model.norms[0].running_mean
+    others = [torch.empty_like(mean) for _ in range(size)]
+    dist.all_gather(others, mean)
+    assert not torch.equal(others[0], others[1])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
-from thunder_frontend import ThunderModule, compiled_function, jit
+from thunder_frontend import ThunderModule, Transform, compiled_function, jit
 
 
 def original_of(module: torch.nn.Module, kind: str) -> torch.nn.Module:
@@ -22,14 +23,18 @@ def original_of(module: torch.nn.Module, kind: str) -> torch.nn.Module:
     return module
 
 
-def compiled_again(module: torch.nn.Module, original: torch.nn.Module) -> ThunderModule:
-    """Return ``original`` compiled, with the options of ``module`` if that was compiled.
+def compiled_again(
+    module: torch.nn.Module, original: torch.nn.Module, transforms: Sequence[Transform] = ()
+) -> ThunderModule:
+    """Return ``original`` compiled, with the options of ``module`` if that was compiled, and with more transforms.
 
     What no program can be made of is refused: run in Python, it would communicate nothing.
     """
     if isinstance(module, ThunderModule):
-        return ThunderModule(original, replace(compiled_function(module).options, fallback="error"))
-    return jit(original, fallback="error")  # type: ignore[no-any-return]
+        options = compiled_function(module).options
+        transforms = (*options.transforms, *transforms)
+        return ThunderModule(original, replace(options, fallback="error", transforms=transforms))
+    return jit(original, fallback="error", transforms=transforms)  # type: ignore[no-any-return]
 
 
 __all__ = ["compiled_again", "original_of"]

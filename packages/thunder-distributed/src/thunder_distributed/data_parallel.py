@@ -14,6 +14,7 @@ from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.modules import Parallel, install, part_alone
 from thunder_distributed.parameters import Home, Part, Replicated
 from thunder_distributed.prims import USED_ANYWHERE
+from thunder_distributed.synchronised_buffers import SynchroniseBuffers
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
 
@@ -26,6 +27,7 @@ def ddp(
     process_group: Any = None,
     gradient_dtype: torch.dtype | None = None,
     find_unused_parameters: bool = False,
+    broadcast_buffers: bool = True,
 ) -> ThunderModule:
     """Let each process compute the gradients of its part of the batch, and use the mean of all.
 
@@ -42,6 +44,8 @@ def ddp(
         find_unused_parameters: whether processes may use other parameters than others in a step, as where a branch
             depends on the batch. Gradients are sent at the end of the backward program then: of the parameters that
             any process has used, with zeros from the others. Those that none has used keep ``grad`` as it is.
+        broadcast_buffers: whether buffers that a call writes where gradients are enabled, such as the statistics of a
+            batch norm, become those of the first process in all.
 
     Returns:
         The compiled module; ``with module.no_sync():`` adds gradients up without sending them.
@@ -84,7 +88,8 @@ def ddp(
                 parallel.hows[f"{name}.{key}" if name else key] = how
             hows.setdefault(name, {})[key] = how
     install(original, parallel, hows)
-    return compiled_again(model, original)
+    synchronises = broadcast_buffers and axis.size > 1
+    return compiled_again(model, original, [SynchroniseBuffers(axis, find_unused_parameters)] if synchronises else [])
 
 
 def _parts_alone(model: torch.nn.Module, axis: Axis) -> dict[torch.nn.Parameter, Part]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from thunder_guards._codegen.epilogue import FETCH, arguments, epilogue_trace, with_epilogue, write
+from thunder_guards._codegen.epilogue import FETCH, arguments, epilogue_trace, tensor_writes, with_epilogue, write
 from thunder_guards._codegen.prologue import constraints_of, ordered
 from thunder_guards._guards import ArgumentsGuard, EnvironmentGuard, Guard, TensorGuard, ValueGuard
 from thunder_guards._guards.base import shown
+from thunder_guards._guards.environment import Environment
 from thunder_guards.program import Program
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import ConstraintsGuard, described
@@ -54,6 +55,12 @@ def source_of(trace: Trace, proxy: Proxy) -> Source:
             source: Source = bound.args[0].source
             return source
     raise LookupError(f"the {trace.name} does not fetch {proxy.name}")
+
+
+def environment_of(prologue: Trace) -> Environment:
+    """Return the state of PyTorch that a program is for."""
+    guards = [bound.args[0] for bound in prologue.bound_symbols if bound.symbol is REQUIRE]
+    return next(guard.environment for guard in guards if isinstance(guard, EnvironmentGuard))
 
 
 def with_prologue(program: Program, before: Trace, after: Trace) -> Program:
@@ -137,6 +144,6 @@ REQUIRE = Symbol("require", "around", printer=_print_check, tags=CHECK.tags)
 """``require(guard)``: what the computation cannot do without, such as the kinds of its tensors."""
 
 __all__ = [
-    "CHECK", "FETCH", "REQUIRE", "check", "epilogue_trace", "prologue_trace", "source_of", "with_epilogue",
-    "with_prologue", "with_traces", "write",
+    "CHECK", "FETCH", "REQUIRE", "check", "environment_of", "epilogue_trace", "prologue_trace", "source_of",
+    "tensor_writes", "with_epilogue", "with_prologue", "with_traces", "write",
 ]  # fmt: skip

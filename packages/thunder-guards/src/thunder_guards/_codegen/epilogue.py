@@ -6,7 +6,7 @@ once, so that it is one object in all of them. The lines of the trace are those 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from thunder_ir import (
     OpTags,
     Proxy,
     Symbol,
+    TensorProxy,
     Trace,
     literal,
     substitute,
@@ -68,6 +69,15 @@ def arguments() -> tuple[Proxy, ...]:
 def write(kind: str, target: object, key: object, value: object) -> BoundSymbol:
     """Return the call that makes a write in an epilogue; the arguments are those of ``Effect``."""
     return BoundSymbol(WRITE, (kind, target, key, value), {}, None)
+
+
+def tensor_writes(trace: Trace) -> Iterator[tuple[TensorProxy, TensorProxy]]:
+    """Yield the tensors from outside that an epilogue writes to, each with what it writes."""
+    for bound in trace.bound_symbols:
+        if bound.symbol is WRITE and bound.args[0] == "tensor":
+            _, target, _, value = bound.args
+            if isinstance(target, TensorProxy) and isinstance(value, TensorProxy):
+                yield target, value
 
 
 def with_epilogue(program: Program, trace: Trace) -> Program:
