@@ -461,6 +461,7 @@ def test_what_sizes_of_the_run_are_refused_for_is_raised_though_nobody_reads_the
         compiled(-torch.ones(4))
 
 
+@needs_torch(2, 13, "broadcasts tensors of sizes that only the run tells")
 @pytest.mark.parametrize("second", [lambda x: x[x > 1], lambda x: x[:3], lambda x: x[:1], lambda x: x[:2, None]])
 def test_tensors_of_unknown_sizes_are_broadcast(second):
     def program(x):
