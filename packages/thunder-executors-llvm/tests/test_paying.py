@@ -118,6 +118,17 @@ def test_a_choice_by_elements_alone_is_in_a_kernel_and_arithmetic_alone_is_not()
     assert not kernels(lambda x: x * x, x)
 
 
+def test_a_choice_by_elements_is_in_a_kernel_with_the_sum_of_what_is_chosen():
+    x = torch.randn(SIDE, SIDE)
+
+    def gradients(mask, cotangent):
+        chosen = symbol_of(torch.where)(mask, 0.0, cotangent)
+        return chosen, symbol_of(torch.sum)(chosen, 0)
+
+    assert len(kernels(gradients, x < 0, x)) == 1
+    assert not kernels(lambda x: (symbol_of(torch.neg)(x), symbol_of(torch.sum)(symbol_of(torch.neg)(x), 0)), x)
+
+
 def test_columns_times_rows_are_in_a_kernel_with_what_is_around_them():
     x = torch.randn(SIDE, SIDE)
     columns, rows = x[:, :1], x[:1]
@@ -149,7 +160,7 @@ def test_a_loss_of_large_inputs_is_one_kernel_call():
 @pytest.mark.parametrize(("side", "mine"), [(8, False), (SIDE, True)])
 def test_derivatives_of_small_tensors_are_those_of_pytorch_s_kernels(side, mine):
     x = proxy_of(torch.ones(side, side), "")
-    (bound,) = trace_of(symbol_of(torch.tanh), x, language=torch_language).bound_symbols
+    (bound,) = trace_of(symbol_of(torch.nn.functional.mish), x, language=torch_language).bound_symbols
 
     assert (grad_rule(bound, resolve_executors(None)) is None) is mine
 
@@ -162,6 +173,7 @@ def derived_by_pytorch(program, *tensors):
 
 
 gelu, linear = symbol_of(torch.nn.functional.gelu), symbol_of(torch.nn.functional.linear)
+relu, tanh = symbol_of(torch.relu), symbol_of(torch.tanh)
 
 
 def normalised(x, w):
@@ -195,11 +207,14 @@ def test_gelu_is_fused_with_what_is_around_it():
         (lambda x: gelu(x + 1), False),
         (lambda x: linear(gelu(linear(x, x) + x[0]), x), False),
         (lambda x: gelu(x) * x, False),
+        (lambda x: linear(relu(linear(x, x)), tanh(x)), True),
+        (lambda x: relu(tanh(x)), False),
     ],
-    ids=["alone", "products", "residual", "normalised", "views", "sum", "bias", "gate"],
+    ids=["alone", "products", "residual", "normalised", "views", "sum", "bias", "gate", "others", "both"],
 )
-def test_the_derivative_of_gelu_is_in_kernels_where_something_can_be_fused_with_it(program, by_pytorch):
-    assert ("gelu" in derived_by_pytorch(program, torch.ones(SIDE, SIDE))) is by_pytorch
+def test_derivatives_of_activations_are_in_kernels_where_something_can_be_fused_with_them(program, by_pytorch):
+    derived = derived_by_pytorch(program, torch.ones(SIDE, SIDE))
+    assert (not {"gelu", "relu", "tanh"}.isdisjoint(derived)) is by_pytorch
 
 
 def test_arithmetic_and_conversions_of_half_precision_are_in_kernels():

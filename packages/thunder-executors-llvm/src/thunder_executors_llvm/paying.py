@@ -3,8 +3,8 @@
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
 ``float16``, gelu and layer normalisation of ``bfloat16``, what reads memory in another order than it writes it, layer
-normalisation with its derivative unless gelu comes next, gelu with its derivative where nothing around can be fused
-with it, cumulative sums of integers, and of so few rows that threads would wait.
+normalisation with its derivative unless gelu comes next, activations with their derivatives where nothing around can be
+fused with them, cumulative sums of integers, and of so few rows that threads would wait.
 
 Programs of many calls of small tensors run in native code, which calls kernels at no cost; there they pay where each is
 called often enough to have been worth compiling.
@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.memo import structure_now
-from thunder_executors_llvm.selection import digests, elements
+from thunder_executors_llvm.selection import BRANCHES, digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
 from thunder_loops import SCANNING, Parts, moves_only, operation_cost
@@ -44,11 +45,17 @@ FEWEST_ROWS = 16
 MOVING = REORDERS | {stride_order}
 """Prims that read memory in another order."""
 
-AS_FAST_DERIVED = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
+AS_FAST_DERIVED = frozenset({symbol_of(F.layer_norm), symbol_of(torch.layer_norm)})
 """What PyTorch has kernels for, with the derivative, that are as fast as regions, except together with gelu."""
 
-AS_FAST_ALONE = frozenset({symbol_of(torch.nn.functional.gelu)})
-"""The same where nothing around can be fused with it: between two products, as in most models."""
+SLOW_IN_HALVES = AS_FAST_DERIVED | {symbol_of(F.gelu)}
+"""What PyTorch has kernels for that are faster for ``float16`` and ``bfloat16``."""
+
+AS_FAST_ALONE = frozenset(map(symbol_of, (
+    F.gelu, F.relu, torch.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.silu, F.hardswish, F.hardtanh, F.softplus,
+    torch.tanh, torch.sigmoid,
+)))  # fmt: skip
+"""What PyTorch has kernels for, with the derivative, where nothing around can be fused with it, as between products."""
 
 
 MANY = 64
@@ -78,16 +85,20 @@ class Selection:
 
     def within(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> Selection:
         """Return the selection that knows which calls share a tensor with one whose derivative is in regions anyway."""
-        alone = [b for b in trace.bound_symbols if b.symbol in AS_FAST_ALONE]
+        alone = [b for b in trace.bound_symbols if b.symbol in AS_FAST_ALONE and self._has_large(b)]
         if not self.large or not alone:
             return self
         shared = {p.name for b in alone for p in _proxies(b)}
         around = [b for b in trace.bound_symbols if not shared.isdisjoint([p.name for p in _proxies(b)])]
-        fused = [b for b in around if self.differentiates(b) and can_fuse(b) and not moves_only(b)]
-        read = {p.name for b in fused for p in _proxies(b)}
-        beside = [b for b in alone if not read.isdisjoint([p.name for p in _proxies(b)])]
+        fused = defaultdict(set)
+        for bound in around:
+            differentiated = bound.symbol in AS_FAST_ALONE or self.differentiates(bound)
+            if differentiated and can_fuse(bound) and not moves_only(bound):
+                for p in _proxies(bound):
+                    fused[p.name].add(id(bound))
+        beside = [b for b in alone if any([fused[p.name] - {id(b)} for p in _proxies(b)])]
         made = {p.name: b for b in around if b.symbol in AS_FAST_DERIVED for p in b.outputs}
-        for bound in alone:
+        for bound in [b for b in alone if b.symbol in SLOW_IN_HALVES]:
             before = [made[p.name] for p in bound.inputs if p.name in made]
             beside += [b for b in (bound, *before) if before and all(map(can_fuse, (bound, *before)))]
         return replace(self, beside=frozenset([p.name for b in beside for p in b.outputs]))
@@ -124,7 +135,7 @@ class Selection:
         half = [p for p in _proxies(bound) if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
         if not half:
             return None
-        if bound.symbol in AS_FAST_DERIVED | AS_FAST_ALONE:
+        if bound.symbol in SLOW_IN_HALVES:
             return f"PyTorch's kernel is faster for {half[0].dtype}"
         if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, _prims(bound))):
             return "kernels of PyTorch are as fast for functions and reductions of float16"
@@ -148,7 +159,8 @@ class Selection:
         if not any([self._has_large(b) for b in parts.inside]):
             return False
         computing = [b for b in parts.inside if not moves_only(b)]
-        return len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
+        is_slow = not BRANCHES.isdisjoint([b.symbol for b in computing])
+        return is_slow or len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
 
     def _is_large(self, proxy: Proxy) -> bool:
         if not isinstance(proxy, TensorProxy) or proxy.device.type is not devices.cpu.type:
