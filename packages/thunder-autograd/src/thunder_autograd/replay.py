@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd.traits import Trait, Traits
-from thunder_ir import BoundSymbol, Builder, Names, OpTags, Proxy, recording
+from thunder_ir import BoundSymbol, Builder, Names, OpTags, Proxy, dataclass, recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from thunder_ir import RuleTable, Symbol
+from thunder_ir import RuleTable, Symbol, dataclass
 
 
 class Zero(Enum):

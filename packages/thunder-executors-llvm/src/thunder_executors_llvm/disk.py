@@ -9,8 +9,10 @@ import hashlib
 import os
 import stat
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from thunder_ir import dataclass
 
 VARIABLE = "THUNDER_LLVM_CACHE"
 """Names the folder; empty: nothing is kept on disk."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -11,6 +10,7 @@ import torch
 from thunder_executors_llvm.binding import Machine
 from thunder_executors_llvm.compiler import host
 from thunder_executors_llvm.library import address_of
+from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ cuDNN: PyTorch's own choice of kernels for attention is the same there, at less 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
+
+from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True)

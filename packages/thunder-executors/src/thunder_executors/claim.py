@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors.checked import Checked
@@ -20,6 +19,7 @@ from thunder_ir import (
     Proxy,
     Symbol,
     Trace,
+    dataclass,
     recording,
     substitute,
 )

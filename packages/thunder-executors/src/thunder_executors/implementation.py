@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thunder_executors.errors import ExecutorError
-from thunder_ir import BoundSymbol, Symbol, Trace, UnknownNumberError
+from thunder_ir import BoundSymbol, Symbol, Trace, UnknownNumberError, dataclass
 
 if TYPE_CHECKING:
     from thunder_executors.executor import Executor

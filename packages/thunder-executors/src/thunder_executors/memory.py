@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from thunder_executors.order import bytes_of
-from thunder_ir import OpTags, Proxy, Trace
+from thunder_ir import OpTags, Proxy, Trace, dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from dataclasses import dataclass
 
 from thunder_frontend._tracebacks import users_stacklevel
-from thunder_ir import ThunderError
+from thunder_ir import ThunderError, dataclass
 
 
 class FallbackWarning(UserWarning):

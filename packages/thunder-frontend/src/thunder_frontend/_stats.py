@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from thunder_guards.traces import prologue_trace
+from thunder_ir import dataclass
 
 
 class Timer:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass
+
+from thunder_ir.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ every number of threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from thunder_ir import dataclass
 from thunder_loops.index import Index
 from thunder_loops.layout import Strides, row_major_strides
 from thunder_loops.nest import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from thunder_ir import (
@@ -16,6 +15,7 @@ from thunder_ir import (
     NumberProxy,
     ShapeError,
     TensorProxy,
+    dataclass,
     same_shape,
 )
 from thunder_ir.dtypes import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from thunder_executors import (
     transform_for_execution,
     who_gains,
 )
-from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, recording, substitute
+from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, dataclass, recording, substitute
 from thunder_ir.passes import leading_to
 from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -16,6 +15,7 @@ from thunder_ir import (
     IntegerProxy,
     NumberProxy,
     TensorProxy,
+    dataclass,
     find_builder,
     flat_proxies,
     is_unknown,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any
 
 import torch
+
+from thunder_ir import dataclass
 
 Parts = dict[str, torch.Tensor]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import DuplicateRuleError
+from thunder_ir import DuplicateRuleError, dataclass
 
 
 class Answer(Enum):

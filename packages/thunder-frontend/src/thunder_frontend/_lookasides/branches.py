@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +22,7 @@ from thunder_ir import (
     Symbol,
     TensorProxy,
     Trace,
+    dataclass,
     recording,
     substitute,
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
 
 from thunder_autograd import Traits
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, dataclass
 from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
 from thunder_torch.traits import Trait, state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -19,6 +18,7 @@ from thunder_ir import (
     Proxy,
     Symbol,
     TensorProxy,
+    dataclass,
     flat_proxies,
     is_unknown,
     substitute,

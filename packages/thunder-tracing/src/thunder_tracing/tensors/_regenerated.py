@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
-from thunder_ir import substitute
+from thunder_ir import dataclass, substitute
 
 
 class WithHistory(torch.autograd.Function):
