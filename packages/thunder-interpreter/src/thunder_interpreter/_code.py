@@ -8,6 +8,9 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from thunder_interpreter._decode import Instruction, instructions
+from thunder_interpreter._registry import registry
+
 PASSED_OVER = frozenset({"CACHE", "COPY_FREE_VARS", "EXTENDED_ARG", "MAKE_CELL", "NOP", "POP_TOP", "RESUME"})
 ANSWERS = frozenset({"RETURN_CONST", "RETURN_VALUE"})
 LOOKS_UP = ("LOAD_ATTR", "LOAD_COMMON_CONSTANT", "LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_SMALL_INT")
@@ -113,12 +116,19 @@ def paths_named(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     """
     ways: dict[tuple[str, ...], None] = {}
     way: tuple[str, ...] = ()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_GLOBAL":
-            way = (instruction.argval,)
-        elif way and instruction.opname in CONTINUES:
-            way = (*way, instruction.argval)
-        elif way and instruction.opname not in ("CACHE", "PUSH_NULL"):
+    for instruction in instructions(code, code.co_code):  # many times as fast as those of dis
+        if instruction.name == "LOAD_GLOBAL":
+            way = (_name_given(instruction),)
+        elif way and instruction.name in CONTINUES:
+            way = (*way, _name_given(instruction))
+        elif way and instruction.name != "PUSH_NULL":
             ways[way] = None
             way = ()
     return tuple(ways)
+
+
+def _name_given(instruction: Instruction) -> str:
+    """Return the name in an instruction, which its handler may get with a flag."""
+    entry = registry.entry(instruction.name, frozenset(), False)
+    given = entry.decode(instruction) if entry is not None else ""
+    return given if isinstance(given, str) else str(given[0])
