@@ -12,7 +12,7 @@ import training_programs  # noqa: F401  (files programs)
 from autograd_programs import PROGRAMS
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from thunder_frontend import jit
+from thunder_frontend import compile_data, jit, last_backward_traces
 
 
 def outcome(program, wrap):
@@ -53,3 +53,19 @@ def test_nothing_holds_an_input_after_backward():
     assert not kept.expired()
     y.backward()
     assert kept.expired()
+
+
+def test_of_several_results_only_the_backward_program_that_runs_is_made():
+    compiled = jit(lambda a: (a.sin(), a.cos()))
+    a = torch.randn(3, requires_grad=True)
+    compiled(a)[1].sum().backward()
+    torch.testing.assert_close(a.grad, -a.sin())
+    (program,) = compile_data(compiled).compiled
+    assert not program.backward.is_ready
+    assert "cos" in str(last_backward_traces(compiled)[0]) and program.backward.is_ready
+
+    other = jit(lambda a: (a.sin(), a.cos()))
+    first, second = other(a)
+    (first + second).sum().backward()
+    torch.testing.assert_close(a.grad, -a.sin() + a.cos() - a.sin())
+    assert compile_data(other).compiled[0].backward.is_ready

@@ -27,7 +27,7 @@ from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, 
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy, tidy_apart
 from thunder_torch import symbol_of
-from thunder_torch.differentiated import Writes, differentiated
+from thunder_torch.differentiated import Backward, Differentiated, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.randomness import Generators
 from thunder_torch.uncast import uncast
@@ -45,15 +45,20 @@ class Compiled:
     Args:
         specialisation: what is called.
         traces: stages of the computation, or of its forward part, first to last.
-        backward_traces: stages of its backward part.
+        backward: its backward part.
         split: the forward and backward program before executors, with what is saved and why; ``None`` where there are
             no gradients.
     """
 
     specialisation: Specialisation
     traces: list[Trace] = field(default_factory=list)
-    backward_traces: list[Trace] = field(default_factory=list)
+    backward: Backward | None = None
     split: Split | None = None
+
+    @property
+    def backward_traces(self) -> list[Trace]:
+        """The stages of the backward part, which are made now where it was not needed before."""
+        return [] if self.backward is None else self.backward.stages()
 
     @property
     def program(self) -> Program:
@@ -74,7 +79,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     computation = program.computation.replace(
         inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
     )
-    traces, backward_traces = [computation], list[Trace]()
+    traces = [computation]
     renamed: dict[str, Any] = {}
     if any([e.kind == "tensor" for e in program.effects]):
         computation = failures_before_writes(computation)
@@ -83,9 +88,10 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             computation, renamed = _with_inner_gradients(program, computation, options)
         traces.append(computation)
     program, trace = _transformed(program, computation, options, timer, traces)
-    split, returns_result = None, False
+    split, backward, returns_result = None, None, False
     if options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs):
-        run, split = _differentiated(program, trace, options, timer, traces, backward_traces)
+        made = _differentiated(program, trace, options, timer, traces)
+        run, split, backward = made.run, made.split, made.backward
         if not program.environment.environment.grad_enabled:  # the program switches gradients on for a part of it
             run = with_gradients(run)
     else:
@@ -107,7 +113,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         )
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
-    return Compiled(specialisation, traces, backward_traces, split)
+    return Compiled(specialisation, traces, backward, split)
 
 
 def _transformed(
@@ -219,15 +225,14 @@ PARTITION_BEFORE_A_CALL = "save-all"
 
 
 def _differentiated(
-    program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
-) -> tuple[Callable[..., Any], Split]:
+    program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace]
+) -> Differentiated:
     """Return what runs a computation and lets autograd run its derivative; the stages are added to the traces."""
     rules = program.rules  # what runs must not hold the program, which knows the tensors of this call
     is_paused = isinstance(program.result, Built) and program.result.build is Paused
-    made = differentiated(
+    return differentiated(
         trace,
         traces,
-        backward_traces,
         options.executors,
         rules=rules,
         higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
@@ -236,8 +241,7 @@ def _differentiated(
         partition=options.extra.get("partition", PARTITION_BEFORE_A_CALL if is_paused else "min-cut"),
         memory_budget=options.extra.get("memory_budget"),
         check=lambda split: check_saved(program.unseen, split),
-        improve=lambda stages: _after_optimisation(stages, options),
+        improve=(lambda stages: _after_optimisation(stages, options)) if options.transforms else None,
         tell=tell_the_user,
         phase=timer,
     )
-    return made.run, made.split

@@ -10,7 +10,7 @@ from thunder_guards import Program, ordered, result_views
 from thunder_guards.program import new_values, written_inputs
 from thunder_ir import BoundSymbol, TensorProxy, Trace, dataclass
 from thunder_ir.passes import dead_code_elimination
-from thunder_torch.differentiated import Writes, differentiated
+from thunder_torch.differentiated import Backward, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.tensors.unseen_writes import check_saved
@@ -23,12 +23,17 @@ class Ready:
     Args:
         run: takes the inputs of the trace, returns its outputs.
         traces: stages of the program, or of its forward part.
-        backward_traces: stages of its backward part; empty without one.
+        backward: its backward part.
     """
 
     run: Callable[..., Any]
     traces: Sequence[Trace]
-    backward_traces: Sequence[Trace] = ()
+    backward: Backward | None = None
+
+    @property
+    def backward_traces(self) -> Sequence[Trace]:
+        """Stages of its backward part; empty without one."""
+        return () if self.backward is None else self.backward.stages()
 
 
 def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Ready:
@@ -50,11 +55,9 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
         return rule_for_higher_derivatives(rules, bound)
 
     traces: list[Trace] = []
-    backward_traces: list[Trace] = []
     made = differentiated(
         trace,
         traces,
-        backward_traces,
         executors,
         rules=rules,
         higher_rule_of=higher_rule_of,
@@ -63,7 +66,7 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
         check=lambda split: check_saved(unseen, split),
     )
     # or the program switches gradients on for a part of it
-    return Ready(made.run if tracks else with_gradients(made.run), traces, backward_traces)
+    return Ready(made.run if tracks else with_gradients(made.run), traces, made.backward)
 
 
 def computation_of(program: Program) -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
@@ -21,7 +22,19 @@ from thunder_executors import (
     transform_for_execution,
     who_gains,
 )
-from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, dataclass, recording, substitute
+from thunder_ir import (
+    BoundSymbol,
+    Builder,
+    NumberProxy,
+    OpTags,
+    Proxy,
+    Symbol,
+    TensorProxy,
+    Trace,
+    dataclass,
+    recording,
+    substitute,
+)
 from thunder_ir.passes import leading_to
 from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
@@ -55,6 +68,43 @@ class Writes:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+Phase = Callable[[str], AbstractContextManager[None]]
+Made = tuple[list[Trace], Callable[[list[Any]], Any]]
+
+
+class Backward:
+    """A backward program, made ready to run when it is needed: where only some results are used, others run.
+
+    Args:
+        make: returns its stages, and what runs the last one; called with what the work of a named phase is done within.
+    """
+
+    def __init__(self, make: Callable[[Phase], Made]) -> None:
+        self._make = make
+        self._one_at_a_time = threading.Lock()
+        self._made: Made | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it was made ready."""
+        return self._made is not None
+
+    def make_ready(self, phase: Phase = _no_phase) -> Made:
+        """Make it ready to run, if it is not yet."""
+        with self._one_at_a_time, torch.no_grad():
+            if self._made is None:
+                self._made = self._make(phase)
+        return self._made
+
+    def stages(self) -> list[Trace]:
+        """Return the stages, first to last; the last ones are there when executors finished the program."""
+        return self.make_ready()[0]
+
+    def __call__(self, values: list[Any]) -> Any:
+        """Run it on what was saved and the cotangents, in a box."""
+        return (self._made or self.make_ready())[1](values)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Differentiated:
     """A computation that takes part in autograd.
@@ -62,16 +112,17 @@ class Differentiated:
     Args:
         run: takes the inputs, returns the outputs.
         split: the forward and backward program before executors, with what is saved and why.
+        backward: the backward program.
     """
 
     run: Callable[..., Any]
     split: Split
+    backward: Backward
 
 
 def differentiated(
     trace: Trace,
     traces: list[Trace],
-    backward_traces: list[Trace],
     executors: Sequence[Any] | None = None,
     *,
     rules: Mapping[Symbol, Any] = MappingProxyType({}),
@@ -81,16 +132,16 @@ def differentiated(
     partition: Literal["min-cut", "fused", "save-all"] = "min-cut",
     memory_budget: Any = None,
     check: Callable[[Split], None] = _nothing,
-    improve: Improve = _nothing,
+    improve: Improve | None = None,
     tell: Callable[[Exception, Sequence[Trace]], None] | None = None,
-    phase: Callable[[str], AbstractContextManager[None]] = _no_phase,
+    phase: Phase = _no_phase,
 ) -> Differentiated:
     """Make a computation ready to run such that its results have gradients.
 
     Args:
         trace: the computation; its proxies say what requires grad, its output is a tuple.
-        traces, backward_traces: the stages of the forward program and of the backward program are added to them, first
-            to last; the last ones when executors finish the programs, as :func:`thunder_executors.runnable` tells.
+        traces: the stages of the forward program are added to them, first to last; the last ones when executors finish
+            the program, as :func:`thunder_executors.runnable` tells.
         executors: in order of priority; ``None`` for the defaults.
         rules: derivatives that the computation brings along.
         higher_rule_of: the derivatives of calls for second ones to start from.
@@ -130,19 +181,30 @@ def differentiated(
             split = differentiate(keep_written_inputs(kept, trace))
         split = replace(split, forward=with_distinct_outputs(split.forward, views))
         traces.append(split.forward)
-        tidied = tidy(split.backward, apart=True)
-        backward_traces += [split.backward, gradients_apart(tidied, len(split.saved))]
     with phase("executors"):
         traces += execution_traces(split.forward, chosen)
-        improve(traces)
-        backward_traces += execution_traces(backward_traces[-1], chosen)
-        improve(backward_traces)
+        if improve is not None:
+            improve(traces)
+
+    def make(phase: Phase) -> Made:
+        with phase("autograd"):
+            tidied = gradients_apart(tidy(split.backward, apart=True), len(split.saved))
+        with phase("executors"):
+            stages = [split.backward, tidied, *execution_traces(tidied, chosen)]
+            if improve is not None:
+                improve(stages)
+        with phase("code generation"):
+            stages.append(in_a_box(stages[-1]))
+            run = runnable(stages, executors)
+        return stages, run if tell is None else _telling(run, stages, tell)
+
+    backward = Backward(make)
+    if improve is not None or _is_sure_to_run(split):
+        backward.make_ready(phase)
     with phase("code generation"):
-        backward_traces.append(in_a_box(backward_traces[-1]))
-        run_backward = runnable(backward_traces, executors)
         run = connect_autograd(
             runnable(traces, executors),
-            run_backward if tell is None else _telling(run_backward, backward_traces, tell),
+            backward,
             split,
             boxed=True,
             compile=lambda made: transform_for_execution(tidy(made), chosen),
@@ -152,7 +214,15 @@ def differentiated(
             overwritten={**dict.fromkeys(written.inputs, ""), **written.values},
             views=views,
         )
-    return Differentiated(run, split)
+    return Differentiated(run, split, backward)
+
+
+def _is_sure_to_run(split: Split) -> bool:
+    """Whether a backward program is the only one, or may add to what the forward program is compiled for.
+
+    Passes that compare sizes which stand in the program make constraints of it.
+    """
+    return sum(split.differentiable) < 2 or any([isinstance(p, NumberProxy) for p in split.joint.inputs])
 
 
 def _telling(
@@ -221,4 +291,4 @@ def with_distinct_outputs(forward: Trace, made: Container[int] = ()) -> Trace:
     )
 
 
-__all__ = ["Differentiated", "Writes", "differentiated"]
+__all__ = ["Backward", "Differentiated", "Writes", "differentiated"]
