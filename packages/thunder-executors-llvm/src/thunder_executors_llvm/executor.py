@@ -17,7 +17,7 @@ from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo, structure, structure_now
 from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, calls_often
 from thunder_executors_llvm.runner import Overwriting, Runner
-from thunder_executors_llvm.selection import why_not, worth
+from thunder_executors_llvm.selection import unfit, why_not, worth
 from thunder_executors_llvm.several import Several
 from thunder_executors_llvm.side_by_side import AFTER, FEWEST_CALLS, side_by_side
 from thunder_executors_llvm.target import here
@@ -54,6 +54,21 @@ class _Decided:
     views: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Single:
+    """What becomes of all calls of one structure, each for itself.
+
+    Args:
+        fits: whether a region may hold it.
+        again: what it costs once more within a region, in bytes of memory traffic.
+        calls: how many calls of PyTorch's kernels do the same.
+    """
+
+    fits: bool | Declined
+    again: float = 0.0
+    calls: int = 0
+
+
 class LlvmExecutor(FusionExecutor):
     """Runs regions as kernels compiled by LLVM.
 
@@ -83,8 +98,7 @@ class LlvmExecutor(FusionExecutor):
         self.kernels = kernels
         self.selection = selection
         self.for_many = for_many
-        self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
-        self._costs: Memo[tuple[float, int]] = Memo(REMEMBERED)
+        self._singles: Memo[_Single] = Memo(REMEMBERED)
         self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
         self.finishing.append(Finish(lambda trace: side_by_side(trace, self), AFTER, FEWEST_CALLS))
@@ -110,17 +124,27 @@ class LlvmExecutor(FusionExecutor):
         return self.selection.differentiates(bound)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
-        return self._answers.get(structure_now(bound), lambda: self._answer(bound))
-
-    def _answer(self, bound: BoundSymbol) -> bool | Declined:
-        reason = self.selection.why_not(bound) or why_not(bound, here())
-        return True if reason is None else Declined(reason)
+        return self._single(bound).fits
 
     def again(self, bound: BoundSymbol) -> float | None:
-        if not self.can_fuse(bound):
+        single = self._single(bound)
+        if not single.fits:
             return None
-        inside, calls = self._costs.get(structure_now(bound), lambda: _cost(bound))
-        return inside if self.differentiates(bound) else inside + calls * OF_A_CALL
+        return single.again if self.differentiates(bound) else single.again + single.calls * OF_A_CALL
+
+    def _single(self, bound: BoundSymbol) -> _Single:
+        return self._singles.get(structure_now(bound), lambda: self._look_at(bound))
+
+    def _look_at(self, bound: BoundSymbol) -> _Single:
+        reason = unfit(bound)
+        if reason is not None:
+            return _Single(Declined(reason))
+        call = expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs))
+        prims = call.bound_symbols
+        reason = self.selection.why_not(bound, prims) or why_not(call, here())
+        if reason is not None:
+            return _Single(Declined(reason))
+        return _Single(True, cost_again(prims), len([b for b in prims if OpTags.VIEW not in b.symbol.tags]))
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         bounds = region.bound_symbols
@@ -171,12 +195,6 @@ class LlvmExecutor(FusionExecutor):
         whole = region.trace(name)
         trace = expand(whole)
         return Runner(whole, lower(trace), to_callable(whole, []), keeps_rows(trace), self.kernels, here())
-
-
-def _cost(bound: BoundSymbol) -> tuple[float, int]:
-    """What a call costs within a region, and how many calls of PyTorch's kernels do the same."""
-    prims = expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs)).bound_symbols
-    return cost_again(prims), len([b for b in prims if OpTags.VIEW not in b.symbol.tags])
 
 
 def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:

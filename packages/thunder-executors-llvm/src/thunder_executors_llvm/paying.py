@@ -13,7 +13,7 @@ called often enough to have been worth compiling.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,14 +103,18 @@ class Selection:
             beside += [b for b in (bound, *before) if before and all(map(can_fuse, (bound, *before)))]
         return replace(self, beside=frozenset([p.name for b in beside for p in b.outputs]))
 
-    def why_not(self, bound: BoundSymbol) -> str | None:
-        """Return why a call that can be in a kernel is left to others, or ``None``."""
+    def why_not(self, bound: BoundSymbol, prims: Sequence[BoundSymbol]) -> str | None:
+        """Return why a call is left to others whether it can be in a kernel or not, or ``None``.
+
+        Args:
+            bound: the call.
+            prims: that it is made of.
+        """
         if not self.large:
             return None
-        half = self._half(bound)
+        half = self._half(bound, prims)
         if half is not None:
             return half
-        prims = _prims(bound)
         if any(map(_moves, prims)):
             return "kernels of PyTorch are as fast for what moves elements"
         scans = [b for b in prims if b.symbol in SCANNING]
@@ -129,15 +133,15 @@ class Selection:
             return None
         if not self._has_large(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
-        return self._half(bound)
+        return self._half(bound, _prims(bound))
 
-    def _half(self, bound: BoundSymbol) -> str | None:
+    def _half(self, bound: BoundSymbol, prims: Sequence[BoundSymbol]) -> str | None:
         half = [p for p in _proxies(bound) if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
         if not half:
             return None
         if bound.symbol in SLOW_IN_HALVES:
             return f"PyTorch's kernel is faster for {half[0].dtype}"
-        if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, _prims(bound))):
+        if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, prims)):
             return "kernels of PyTorch are as fast for functions and reductions of float16"
         return None
 

@@ -40,8 +40,8 @@ BRANCHES = frozenset({where, symbol_of(torch.where), symbol_of(torch.masked_fill
 """What PyTorch's kernels do with a jump for each element, which takes many times as long where choices vary."""
 
 
-def why_not(bound: BoundSymbol, target: Target) -> str | None:
-    """Return why a call cannot be in a kernel, or ``None``."""
+def unfit(bound: BoundSymbol) -> str | None:
+    """Return why a call cannot be in a kernel, whatever it computes, or ``None``."""
     tensors = [p for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
     if not bound.outputs or not all([isinstance(p, TensorProxy) for p in bound.outputs]):
         return "its results are no tensors"
@@ -51,9 +51,13 @@ def why_not(bound: BoundSymbol, target: Target) -> str | None:
     if not bound.symbol.is_prim and OpTags.ELEMENTWISE not in bound.symbol.tags:
         if len({t.dtype for t in bound.inputs if isinstance(t, TensorProxy) and t.dtype.is_inexact}) > 1:
             return "PyTorch takes tensors of several dtypes here, or refuses them"
-    inputs = tuple({p.name: p for p in bound.inputs}.values())
+    return None
+
+
+def why_not(call: Trace, target: Target) -> str | None:
+    """Return why no kernel computes what a program does, or ``None``."""
     try:
-        program = lower(Trace("call", inputs, (bound,), bound.outputs))
+        program = lower(call)
     except CannotLower as error:
         return str(error)
     return unwritten(program, target)
