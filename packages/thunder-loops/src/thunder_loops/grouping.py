@@ -174,6 +174,8 @@ class Grouping:
 
         Of several such values, those computed last come first: with them at hand, those before may be needed no more.
         """
+        if len(self.groups) < 2:
+            return
         order = {name: position for position, name in enumerate(self.producers)}
         refused: set[str] = set()
         for _ in range(MOST_SHARED):

@@ -41,19 +41,23 @@ def structure_of(
         True
     """
     writer = _Writer(plain, sizes_at_hand)
-    found: list[Hashable] = []
     try:
         for bound in bounds:
-            found.append(bound.symbol)
-            found.append(writer.text((bound.args, bound.kwargs, bound.output)))
-        found.append(writer.text(tuple(outputs)))
+            writer.found.append(bound.symbol)
+            writer.write(bound.args)
+            writer.write(bound.kwargs)
+            writer.write(bound.output)
+        writer.write(tuple(outputs))
     except _UnknownError:
         return None
-    return tuple(found)
+    return tuple(writer.found)
 
 
-_PLAIN = frozenset({bool, int, float, complex, str, DType, Device, type(...)})
+_PLAIN = frozenset({float, complex, DType, Device, type(...)})
 """Classes whose instances are what they print as; those of subclasses may be equal for a while only."""
+
+_THEMSELVES = frozenset({bool, int, str})
+"""Classes whose instances are equal where they are the same, for those of one class."""
 
 
 class _UnknownError(Exception):
@@ -61,44 +65,68 @@ class _UnknownError(Exception):
 
 
 class _Writer:
-    """Writes arguments as text; proxies are numbered as they occur."""
+    """Writes arguments one after the other; proxies are numbered as they occur.
+
+    What comes first of an argument tells how much belongs to it: a class, the number of a proxy, a text or ``None``.
+    """
 
     def __init__(self, plain: Container[type], sizes_at_hand: bool) -> None:
-        self.numbers: dict[str, str] = {}
+        self.found: list[Hashable] = []
+        self.numbers: dict[str, int] = {}
         self.plain = plain
         self.sizes_at_hand = sizes_at_hand
         self.atoms: dict[Atom, int] = {}
 
-    def text(self, value: Any) -> str:
+    def write(self, value: Any) -> None:
         cls = value.__class__
         if cls is TensorProxy:
-            return self.numbers.get(value.name) or self.first(value)
-        if cls is tuple or cls is list:
-            return f"{cls.__name__}({','.join([self.text(v) for v in value])})"
-        if value is None or cls in _PLAIN:
-            return key_of(value)
-        if cls is dict:
-            return f"{{{','.join([f'{self.text(k)}:{self.text(v)}' for k, v in value.items()])}}}"
-        if isinstance(value, IntegerProxy):
-            return self.size(value)
-        if isinstance(value, Proxy):
-            return self.numbers.get(value.name) or self.first(value)
-        if cls is slice:
-            return f"slice{self.text((value.start, value.stop, value.step))}"
-        if cls in self.plain:
-            return f"{cls.__name__}:{self.text(tuple(value)) if isinstance(value, tuple) else repr(value)}"
-        raise _UnknownError
+            self.tensor(value)
+        elif cls is tuple or cls is list:
+            self.found += (cls, len(value))
+            for item in value:
+                self.write(item)
+        elif cls in _THEMSELVES:
+            self.found += (cls, value)
+        elif value is None:
+            self.found.append(None)
+        elif cls in _PLAIN:
+            self.found.append(key_of(value))
+        elif cls is dict:
+            self.found += (dict, len(value))
+            for key, item in value.items():
+                self.write(key)
+                self.write(item)
+        elif isinstance(value, IntegerProxy):
+            self.found.append(self.size(value))
+        elif isinstance(value, Proxy):
+            self.tensor(value)
+        elif cls is slice:
+            self.found.append(slice)
+            self.write((value.start, value.stop, value.step))
+        elif cls in self.plain:
+            self.found.append(cls)
+            self.write(tuple(value) if isinstance(value, tuple) else repr(value))
+        else:
+            raise _UnknownError
 
-    def first(self, value: Proxy) -> str:
-        """Write a value where it occurs first: its number and its metadata."""
+    def tensor(self, value: Proxy) -> None:
+        """Write a value: its number, or where it occurs first its metadata."""
+        number = self.numbers.get(value.name)
+        if number is not None:
+            self.found.append(number)
+            return
         if not isinstance(value, TensorProxy):
             raise _UnknownError
-        shape: Any = value.shape
-        strides: Any = value.strides
-        if not all([size.__class__ is int for size in (*shape, *(strides or ()))]):
-            shape, strides = ([*map(self.size, sizes or ())] for sizes in (shape, strides))
-        number = self.numbers[value.name] = f"%{len(self.numbers)}"
-        return f"{number}:{shape}{strides}{value.dtype.name}{value.device}{value.requires_grad}"
+        self.numbers[value.name] = len(self.numbers)
+        shape, strides = self.sizes(value.shape), self.sizes(value.strides)
+        self.found += (TensorProxy, shape, strides, value.dtype.name, str(value.device), value.requires_grad)
+
+    def sizes(self, sizes: tuple[Any, ...] | None) -> Hashable:
+        """Write sizes or strides."""
+        for size in sizes or ():
+            if size.__class__ is not int:
+                return tuple(map(self.size, sizes or ()))
+        return sizes
 
     def size(self, size: Any) -> str:
         """Write a size; an open one as a polynomial of the open ones before it, with its value."""
