@@ -9,8 +9,8 @@ import torch
 from thunder_ir import TensorProxy
 from thunder_torch import viewed
 from thunder_torch.convert import fake_of
-from thunder_torch.only_views import is_only_view
-from thunder_torch.specs import storage_key
+from thunder_torch.only_views import is_only_view, laid_out, lays_out
+from thunder_torch.specs import TensorSpec, storage_key
 from thunder_torch.unknown_sizes import rests_on_unknown
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.fake_tensors import FakeTensors, outside_inference_mode
@@ -75,8 +75,13 @@ class Layouts:
         """
         calls = self._calls
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not calls.symbolic
-        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
         given, named = calls.values(args), calls.values(kwargs)
+        if unwritten and lays_out(function, given, named) and not rests_on_unknown((given, named)):
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                made = laid_out(function, (parent._proxy, *given[1:]), named, True)
+            specs = [made] if isinstance(made, TensorSpec) else [s for s in made if isinstance(s, TensorSpec)]
+            return [(s.viewed == 0, s.argument == 0) for s in specs]
+        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
         try:
             made = self._fakes.run(function, (base, *given[1:]), named)
         except Exception:  # what the call returns is known: it reads values there, or estimated sizes do not fit
