@@ -51,10 +51,10 @@ AS_FAST_DERIVED = frozenset({symbol_of(F.layer_norm), symbol_of(torch.layer_norm
 SLOW_IN_HALVES = AS_FAST_DERIVED | {symbol_of(F.gelu)}
 """What PyTorch has kernels for that are faster for ``float16`` and ``bfloat16``."""
 
-AS_FAST_ALONE = frozenset(map(symbol_of, (
+AS_FAST_ALONE = frozenset([symbol_of(function) for function in (
     F.gelu, F.relu, torch.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.silu, F.hardswish, F.hardtanh, F.softplus,
     torch.tanh, torch.sigmoid,
-)))  # fmt: skip
+)])  # fmt: skip
 """What PyTorch has kernels for, with the derivative, where nothing around can be fused with it, as between products."""
 
 
