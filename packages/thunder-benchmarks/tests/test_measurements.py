@@ -103,7 +103,7 @@ for _ in range(20):
 print(f"[{int(kept)}, {faults[-1] - faults[1]}]")
 """
     kept, faults = in_a_fresh_process("-c", program)
-    assert faults < 4 * 2**12 or not kept  # of 18 tensors, the pages of few
+    assert faults < 9 * 2**12 or not kept  # of 18 tensors, the pages of less than half
 
 
 def test_rounds_are_taken_at_several_depths_of_the_stack():
