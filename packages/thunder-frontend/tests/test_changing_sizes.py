@@ -165,3 +165,64 @@ def test_what_pytorch_has_no_kernel_for_raises_though_its_result_is_not_read():
     for n in (2, 3):
         with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
             compiled(mark_dynamic(torch.ones(n, 3, dtype=torch.complex64), 0))
+
+
+def graph_of(nodes):
+    """Return features of the nodes of a graph, its edges, and which graph of a batch each node is of."""
+    generator = torch.Generator().manual_seed(nodes)
+    features = torch.randn(nodes, 3, generator=generator, dtype=torch.float64).requires_grad_()
+    edges = torch.randint(nodes, (2, 3 * nodes), generator=generator)
+    edges[:, 0] = torch.tensor([0, nodes - 1])
+    return features, edges, torch.arange(nodes) // 3
+
+
+def without_loops(x, edges, _):
+    return edges[:, edges[0] != edges[1]]
+
+
+def summed_over_edges(x, edges, _):
+    edges = edges[:, edges[0] != edges[1]]
+    return torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])
+
+
+def with_loops(x, edges, _):
+    kept = edges[0] != edges[1]
+    loops = x.new_full((x.size(0),) + edges.size()[2:], 1.0)
+    loops[edges[0][~kept]] = 2.0
+    return torch.cat([x.sum(1)[edges[0]][kept], loops])
+
+
+def pooled(x, _, batch):
+    groups = int(batch.max()) + 1
+    return x.new_zeros(x.size()[:0] + (groups,) + x.size()[1:]).index_add(0, batch, x)
+
+
+def positive_against_all(x, _, batch):
+    return torch.softmax(x[x[:, 0] > 0] @ x.T, -1)
+
+
+@pytest.mark.parametrize("program", [without_loops, summed_over_edges, with_loops, pooled, positive_against_all])
+def test_what_values_select_of_changing_sizes_needs_one_program(program):
+    compiled = jit(program, fallback="error")
+    for nodes in (5, 6, 8, 11, 4):
+        x, edges, batch = graph_of(nodes)
+        results = [f(x, edges, batch) for f in (program, compiled)]
+        torch.testing.assert_close(results[1], results[0])
+        if results[0].requires_grad:
+            gradients = [torch.autograd.grad(r.square().sum(), x) for r in results]
+            torch.testing.assert_close(gradients[1], gradients[0])
+    assert cache_misses(compiled) == 2  # the first size, and all others
+
+
+def test_a_size_with_numbers_that_are_known_only_then_is_a_size():
+    def program(x, n):
+        rows = int(n.max())
+        shape = (rows,) + x.size()[1:]
+        return isinstance(x.size()[:0] + (rows,), torch.Size), type(shape).__name__, x.new_ones(shape), shape
+
+    compiled = jit(program, fallback="error")
+    for rows in (3, 5):
+        found, expected = (f(torch.ones(2, 4), torch.tensor([1, rows])) for f in (compiled, program))
+        torch.testing.assert_close(found[2], expected[2])
+        assert (found[:2], found[3], type(found[3])) == (expected[:2], expected[3], type(expected[3]))
+    assert cache_misses(compiled) == 1

@@ -511,3 +511,21 @@ def test_comparisons_may_be_answered():
         return n == 7, n < 7, n != 3, 1 < n, Number() == 7
 
     assert interpret(program, callbacks=Answers())(5) == ("eq 5 7", "lt 5 7", True, True, "eq 7 7")
+
+
+def test_arithmetic_may_be_answered():
+    class Answers(Callbacks):
+        def arithmetic(self, fn, a, b):
+            return f"{fn.__name__} {a} {b}" if b == 7 else NotImplemented
+
+    class Number:
+        def __add__(self, other):
+            return other + 7
+
+    def program(n):
+        total = n
+        total += 7
+        return n + 7, n - 7, n * 3, total, Number() + 2, n < 7
+
+    expected = ("add 5 7", "sub 5 7", 15, "iadd 5 7", "add 2 7", True)
+    assert interpret(program, callbacks=Answers())(5) == expected

@@ -113,6 +113,10 @@ class Callbacks:
         """Whether two values are one object is asked by ``is`` or ``is not``: the answer."""
         return a is b
 
+    def arithmetic(self, fn: Any, a: Any, b: Any) -> Any:
+        """``fn`` of :mod:`operator` is about to compute of two values natively: the result, or ``NotImplemented``."""
+        return NotImplemented
+
     def compare(self, fn: Any, a: Any, b: Any) -> Any:
         """``fn`` of :mod:`operator` is about to compare two values natively: the answer, or ``NotImplemented``."""
         return NotImplemented

@@ -139,6 +139,7 @@ class Machine(ABC):
     opaque_call: Any
     special_methods: Any
     identical: Any
+    arithmetic: Any
     compare: Any
     opaque_result: Any
     native_frame: Any

@@ -113,9 +113,18 @@ def native_binary(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: 
     return None
 
 
+def native_arithmetic(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: object) -> Outcome:
+    """Push ``fn(a, b)``, or what a watcher makes of it."""
+    return native_or_answered(frame, frame.machine.arithmetic, fn, a, b)
+
+
 def native_comparison(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: object) -> Outcome:
     """Push ``fn(a, b)``, or what a watcher makes of it."""
-    watcher = frame.machine.compare
+    return native_or_answered(frame, frame.machine.compare, fn, a, b)
+
+
+def native_or_answered(frame: AnyFrame, watcher: Any, fn: Callable[[Any, Any], Any], a: object, b: object) -> Outcome:
+    """Push ``fn(a, b)``, or the answer of a watcher, if there is one."""
     if watcher is not None:
         answer = watcher(fn, a, b)
         if answer is not NotImplemented:
@@ -136,7 +145,7 @@ def arithmetic(frame: AnyFrame, symbol: str, a: object, b: object) -> Outcome:
         if method is not NULL:
             candidates.insert(0, (method, a, b))
     if not any(python_function(machine, method) for method, _, _ in candidates):
-        return native_binary(frame, inplace or native, a, b)
+        return native_arithmetic(frame, inplace or native, a, b)
     if machine.special_methods is not None:
         machine.special_methods(inplace or native, [a, b])
     method, receiver, argument = candidates[0]

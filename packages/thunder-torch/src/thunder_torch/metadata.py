@@ -289,7 +289,7 @@ def _told_for(
 
 
 def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the specification of a result whose sizes follow from symbolic ones; ``None`` if it fails.
+    """Return the specification of a result whose sizes follow from symbolic ones, or from values; ``None`` if it fails.
 
     What is to be said of a failure is known better where the sizes are fixed.
     """
@@ -305,9 +305,19 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
         spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
         fakes.demand()
+    except (DynamicOutputShapeException, DataDependentOutputException):
+        return None if has_trait(function, Trait.SHAPED_BY_METADATA) else _if_told(function, args, kwargs)
     except Exception:
         return None
     return spec
+
+
+def _if_told(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result whose sizes depend on values; ``None`` if PyTorch does not tell."""
+    try:
+        return _run_with_unknown(function, args, kwargs)
+    except DataDependentShapeError:
+        return None
 
 
 def _tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -425,7 +435,9 @@ def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
         try:
             given, named = (with_numbers(number, v) for v in (args, kwargs))
-            told.append(_faked(function, given, named, known, fakes))
+            spec = _faked(function, given, named, known, fakes)
+            fakes.demand()
+            told.append(spec)
         except Exception as error:
             refused = refused or error
     if not told:

@@ -41,13 +41,16 @@ class OpenSizes(StandIns):
 
     What PyTorch found out of the sizes on its way becomes constraints of the program. Whatever is no plain arithmetic
     of sizes fixes them.
+
+    Args:
+        values_decide: whether results may depend on values, rather than on sizes alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, values_decide: bool = False) -> None:
         super().__init__(
             SizeEnv(
-                allow_scalar_outputs=False,
-                allow_dynamic_output_shape_ops=False,
+                allow_scalar_outputs=values_decide,
+                allow_dynamic_output_shape_ops=values_decide,
                 specialize_zero_one=False,
                 duck_shape=False,
             )
@@ -74,7 +77,7 @@ class OpenSizes(StandIns):
 
     def dimension(self, size: Any, place: int) -> Any:
         """Return a size of a result: a plain integer, or a number of the program."""
-        return size if isinstance(size, int) else self._number(size.node.expr)
+        return size if isinstance(size, int) else self.computed(size.node.expr)
 
     def strides(self, strides: Any) -> tuple[Any, ...]:
         """Return the strides of a result."""
@@ -83,7 +86,7 @@ class OpenSizes(StandIns):
     def result(self, value: Any) -> Any:
         """Return a number among the results; one that is no integer fixes the sizes that it depends on."""
         if isinstance(value, torch.SymInt):
-            return self._number(value.node.expr)
+            return self.computed(value.node.expr)
         return float(value) if isinstance(value, torch.SymFloat) else bool(value)
 
     def demand(self) -> None:
@@ -92,26 +95,26 @@ class OpenSizes(StandIns):
             relation = RELATIONS.get(getattr(guard.expr, "rel_op", None))
             if relation is None:
                 self._fixed(guard.expr)
-            elif not relation(*map(self._number, guard.expr.args)):
+            elif not relation(*map(self.computed, guard.expr.args)):
                 raise AssertionError(f"{guard.expr} does not hold")
 
-    def _number(self, expression: Any) -> Any:
+    def computed(self, expression: Any) -> Any:
         """Compute an expression of symbols in the program."""
         if expression.is_Integer:
             return int(expression)
         if expression in self._proxies:
             return self._proxies[expression]
         if isinstance(expression, FloorDiv):
-            return self._number(expression.args[0]) // self._number(expression.args[1])
+            return self.computed(expression.args[0]) // self.computed(expression.args[1])
         if isinstance(expression, (Mod, PythonMod)):
-            return self._number(expression.args[0]) % self._number(expression.args[1])
+            return self.computed(expression.args[0]) % self.computed(expression.args[1])
         if isinstance(expression, (Min, Max)):
-            return (min if isinstance(expression, Min) else max)(map(self._number, expression.args))
+            return (min if isinstance(expression, Min) else max)(map(self.computed, expression.args))
         if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
-            return self._number(expression.base) ** int(expression.exp)
+            return self.computed(expression.base) ** int(expression.exp)
         if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):
             return self._fixed(expression)
-        result, *others = map(self._number, expression.args)
+        result, *others = map(self.computed, expression.args)
         for other in others:
             result = result + other if expression.is_Add else result * other
         return result

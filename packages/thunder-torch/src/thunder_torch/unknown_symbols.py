@@ -14,15 +14,15 @@ from torch.fx.experimental.symbolic_shapes import (
 from thunder_ir import IntegerProxy, NumberProxy, Unknown, is_unknown
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
 from thunder_prims.conversion import unknown_number
-from thunder_torch.stand_ins import SizeEnv, StandIns
+from thunder_torch.symbolic_sizes import OpenSizes
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
 UNDECIDED = (GuardOnDataDependentSymNode, PendingUnbackedSymbolNotFound)
 """What PyTorch raises where an operation has to know an unknown size."""
 
 
-class UnknownSizes(StandIns):
-    """One run of an operation on fake tensors whose unknown sizes are symbols of PyTorch's.
+class UnknownSizes(OpenSizes):
+    """One run of an operation on fake tensors whose symbolic and unknown sizes are symbols of PyTorch's.
 
     Args:
         operation: its name, for messages.
@@ -31,7 +31,7 @@ class UnknownSizes(StandIns):
     """
 
     def __init__(self, operation: str, least: int = 0) -> None:
-        super().__init__(SizeEnv())
+        super().__init__(values_decide=True)
         self.least = least
         self._operation = operation
         self._symbol_of: dict[Any, torch.SymInt] = {}
@@ -40,14 +40,14 @@ class UnknownSizes(StandIns):
     # --- the way in ------------------------------------------------------------------------------------------------
 
     def size(self, number: Any) -> Any:
-        """Return a symbol, or an expression of symbols, for an unknown integer; a known one is fixed."""
+        """Return a symbol, or an expression of symbols, for an integer."""
         if not is_unknown(number):
-            return int(number)
+            return super().size(number)
         result: Any = 0
         for factors, count in terms_of(number):
             part: Any = count
             for factor in factors:
-                part = part * (self._symbol(factor) if is_unknown(factor) else int(factor))
+                part = part * (self._symbol(factor) if is_unknown(factor) else super().size(factor))
             result = result + part
         return result
 
@@ -80,11 +80,16 @@ class UnknownSizes(StandIns):
 
     def strides(self, strides: Any) -> tuple[Any, ...] | None:
         """Return the strides of a result; ``None`` where they are no sums of products of sizes."""
-        found = [s if isinstance(s, int) else self._terms(s.node.expr) for s in strides]
-        if any([f is None for f in found]):
-            return None
-        what = f"a stride of what {self._operation} returns"
-        return tuple([f if isinstance(f, int) else sum_of(f, what, 0) for f in found])  # type: ignore[arg-type]
+        found: list[Any] = []
+        for stride in strides:
+            terms = None if isinstance(stride, int) else self._terms(stride.node.expr)
+            if isinstance(stride, int) or self._is_symbolic(stride.node.expr):
+                found.append(stride if isinstance(stride, int) else self.computed(stride.node.expr))
+            elif terms is None:
+                return None
+            else:
+                found.append(sum_of(terms, f"a stride of what {self._operation} returns", 0))
+        return tuple(found)
 
     def result(self, value: Any) -> NumberProxy:
         """Return a proxy for a number among the results."""
@@ -97,12 +102,14 @@ class UnknownSizes(StandIns):
         expression = value.node.expr
         if expression.is_Integer:
             return self.dimension(int(expression), 0)
+        if self._is_symbolic(expression) and not self.least:
+            return self.computed(expression)
         terms = self._terms(expression)
         if terms is None:
             return self._fresh(expression, what, lower)
         if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1:
             (atom,) = terms[0][0]
-            if not atom.name and atom.unknown.terms is None:
+            if is_unknown(atom) and not atom.name and atom.unknown.terms is None:
                 return self._described(atom, what, lower)
         return sum_of(terms, what, lower)
 
@@ -120,10 +127,14 @@ class UnknownSizes(StandIns):
             known = self._proxy_of[expression] = IntegerProxy(TYPICAL, "", Unknown(what, lower))
         return known  # type: ignore[return-value]
 
+    def _is_symbolic(self, expression: Any) -> bool:
+        """Whether an expression has no unknown number in it."""
+        return bool(expression.free_symbols <= self._proxies.keys())
+
     def _terms(self, expression: Any) -> Terms | None:
         """Return an expression of symbols as a sum of products; ``None`` if it is none."""
-        if expression.is_Integer:
-            return terms_of(int(expression))
+        if self._is_symbolic(expression):
+            return terms_of(self.computed(expression))
         if expression.is_Symbol:
             known = self._proxy_of.get(expression)
             if known is None:

@@ -35,7 +35,7 @@ from thunder_ir import (
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
-from thunder_tracing.tensors.sizes import SymbolicSize, fixed
+from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray)\b")
@@ -281,6 +281,9 @@ class WatchSymbolic(Watch):
 
     def identical(self, a: object, b: object) -> bool:
         return identical(a, b)
+
+    def arithmetic(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
+        return sum_of_sizes(fn, a, b)
 
     def compare(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
         return compared(fn, a, b)

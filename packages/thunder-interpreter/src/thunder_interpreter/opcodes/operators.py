@@ -37,7 +37,7 @@ def binary_op(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Out
     return binary_slow(frame, operation, a, b)
 
 
-@opcode("BINARY_OP", decode=binary_symbol, watch=("opaque_call", "opaque_result"))
+@opcode("BINARY_OP", decode=binary_symbol, watch=("opaque_call", "opaque_result", "arithmetic"))
 def binary_slow_watched(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Outcome:
     """``a, b -> a <symbol> b``."""
     b = stack.pop()
@@ -48,7 +48,7 @@ def binary_slow(frame: Frame, operation: tuple[str, Any], a: object, b: object) 
     """A binary operator on objects that have not been seen yet, or define it in Python."""
     machine = frame.machine
     if _operators.is_plain(machine, type(a)) and _operators.is_plain(machine, type(b)):
-        return _operators.native_binary(frame, operation[1], a, b)
+        return _operators.native_arithmetic(frame, operation[1], a, b)
     return _operators.arithmetic(frame, operation[0], a, b)
 
 

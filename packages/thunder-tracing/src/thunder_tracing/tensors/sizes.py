@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,15 @@ def as_size(dimensions: Sequence[Any]) -> Any:
     """Return dimensions as a shape that user code sees."""
     cls: Any = SymbolicSize if any([isinstance(d, IntegerProxy) for d in dimensions]) else torch.Size
     return cls(dimensions)
+
+
+def sum_of_sizes(add: object, a: Any, b: Any) -> Any:
+    """Return a ``torch.Size`` joined with a tuple of symbolic numbers, which it cannot hold."""
+    if torch.Size not in (type(a), type(b)) or add not in (operator.add, operator.iadd):
+        return NotImplemented
+    if not isinstance(a, tuple) or not isinstance(b, tuple) or not any([isinstance(d, IntegerProxy) for d in (*a, *b)]):
+        return NotImplemented
+    return as_size((*a, *b)) if SUMS_ARE_SIZES else (*a, *b)
 
 
 def fixed(key: Any) -> Any:
