@@ -10,12 +10,12 @@ from thunder_ir import IntegerProxy, Tensor, trace_of
 
 def test_arithmetic_of_numbers_runs_in_python():
     def program(n, x):
-        return (n + 1) * 2, prims.mul(x, n)
+        return (n + 1) * 2, prims.mul(x, n), prims.number_math("sqrt", n - 1)
 
     run = to_callable(trace_of(program, IntegerProxy(3), Tensor((2,), "int64")), [numpy_executor])
-    twice, scaled = run(5, np.array([1, 2]))
+    twice, scaled, root = run(5, np.array([1, 2]))
 
-    assert twice == 12
+    assert twice == 12 and root == 2.0
     np.testing.assert_array_equal(scaled, [5, 10])
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import types
 
 import pytest
@@ -75,6 +76,11 @@ def clamped(m, x):
     return x.clamp(max=m.calls) * max(m.calls, 2) * min(m.share, 0.5)
 
 
+def by_mathematics(m, x):
+    decay = math.cos(math.pi * m.calls / 20) * math.exp(-m.share)
+    return x * math.sqrt(1 - 0.9 ** (m.calls + 1)) + decay * math.log1p(m.calls)
+
+
 def returned(m, x):
     return {"x": x + 1, "calls": m.calls, "share": (m.share,)}
 
@@ -86,8 +92,8 @@ def raises_once(m, x):
 
 
 SERVED = [
-    scaled, in_an_index, in_a_slice, as_a_size, compared, as_a_truth, of_a_type, as_a_tensor, clamped, returned,
-    raises_once,
+    scaled, in_an_index, in_a_slice, as_a_size, compared, as_a_truth, of_a_type, as_a_tensor, clamped, by_mathematics,
+    returned, raises_once,
 ]  # fmt: skip
 
 
@@ -361,3 +367,31 @@ def test_an_attribute_that_becomes_the_rate_of_dropout_of_nothing_is_no_constant
     for module.p in (0.5, 0.0, 1.0):
         found = compiled(torch.ones(4))
     assert torch.equal(found, torch.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (math.log, (4, 3, 2, 1, 0, -1)),
+        (math.sqrt, (2.0, 1.0, 0.5, 0.0, -0.5, math.nan)),
+        (math.acos, (0.5, 0.25, 1.0, 1.25)),
+        (math.exp, (1.0, 2.0, 3.0, 800.0)),
+        (math.sin, (1.0, 2.0, 3.0, math.inf)),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_mathematics_of_numbers_that_change_is_refused_for_the_same(function, numbers):
+    def program(x, number):
+        made = function(number)
+        return x * made if made > -100 else x
+
+    compiled = jit(program)
+    for number in numbers:
+        try:
+            expected = program(X, number)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error), match=str(error)):
+                compiled(X, number)
+        else:
+            torch.testing.assert_close(compiled(X, number), expected, rtol=0, atol=0, equal_nan=True)
+    assert cache_misses(compiled) <= 4  # the first number, its like, those that are refused, NaN

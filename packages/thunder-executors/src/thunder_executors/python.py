@@ -59,6 +59,14 @@ NUMBER_OPERATIONS: dict[str, Callable[..., Any]] = {
 for _name, _function in NUMBER_OPERATIONS.items():
     executor.implements(f"prims.number_{_name}")(_function)
 
+
+@executor.implements("prims.number_math")
+def number_math(function: str, a: float) -> float:
+    """A function of Python's ``math``."""
+    result: float = getattr(math, function)(a)
+    return result
+
+
 executor.implements("prims.print")(print)
 executor.runs(
     "prims.comment", Symbol("comment", "python", printer=_print_comment, implementation=_nothing, executor=executor)

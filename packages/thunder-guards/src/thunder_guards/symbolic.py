@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any
 
 from thunder_executors import to_callable
-from thunder_guards._guards import Aspect, Guard, Told, is_looked_up, same_value
+from thunder_guards._guards import GONE, Aspect, Guard, Told, is_looked_up, same_value
 from thunder_guards.sources import Source
 from thunder_ir import (
     BoundSymbol,
@@ -81,7 +81,7 @@ class ConstraintsGuard:
         try:
             values = [i.source.evaluate(roots) for i in self.inputs]
             broken = self.check(*values)
-        except (LookupError, AttributeError, TypeError, ZeroDivisionError) as error:
+        except GONE as error:
             return f"a number cannot be computed ({error})"
         if broken is None:
             return None

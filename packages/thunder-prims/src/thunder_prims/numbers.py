@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +15,8 @@ from thunder_prims.checks import kind_of_number
 from thunder_prims.prim import prim
 
 __all__ = [
-    "number_abs", "number_add", "number_floordiv", "number_mod", "number_mul", "number_neg", "number_pow",
-    "number_sub", "number_truediv",
+    "number_abs", "number_add", "number_floordiv", "number_math", "number_mod", "number_mul", "number_neg",
+    "number_pow", "number_sub", "number_truediv",
 ]  # fmt: skip
 
 CONSTANT = OpTags.CONSTANT_FOR_DERIVATIVE
@@ -87,3 +88,9 @@ def number_neg(a: Number) -> NumberProxy:
 def number_abs(a: Number) -> NumberProxy:
     """``abs(a)`` of a number."""
     return _computed("number_abs", operator.abs, a)
+
+
+@prim(CONSTANT)
+def number_math(function: str, a: Number) -> NumberProxy:
+    """The function of Python's ``math`` by this name, of a number for which it is a ``float``."""
+    return _computed("number_math", getattr(math, function), a)

@@ -32,6 +32,19 @@ def test_results_carry_the_value_at_hand():
     assert isinstance(seen["truediv"], FloatProxy) and isinstance(seen["pow"], IntegerProxy)
 
 
+def test_functions_of_mathematics_are_recorded_with_the_value_at_hand():
+    trace = trace_of(lambda n: prims.number_math("sqrt", n), number_proxy(9))
+    assert_text(
+        trace,
+        """
+        def program(n: "int"):
+            f0 = prims.number_math('sqrt', n)  # float
+            return f0
+        """,
+    )
+    assert trace.outputs[0].value == 3.0
+
+
 def test_a_symbolic_size_can_be_computed_with():
     def program(x, n):
         return prims.full((n * 2, 3), 0.0, x.dtype, x.device)

@@ -79,7 +79,7 @@ class OpenSizes(StandIns):
         """Return a size of a result: a plain integer, or a number of the program."""
         return size if isinstance(size, int) else self.computed(size.node.expr)
 
-    def strides(self, strides: Any) -> tuple[Any, ...]:
+    def strides(self, strides: Any) -> tuple[Any, ...] | None:
         """Return the strides of a result."""
         return tuple([self.dimension(s, 0) for s in strides])
 

@@ -15,6 +15,7 @@ from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies
 from thunder_tracing.tensors.foreach import OF_LISTS
+from thunder_tracing.tensors.number_functions import DOMAINS, computed
 from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
@@ -56,6 +57,7 @@ class SymbolicNumbers:
             operator.is_: identical,
             operator.is_not: lambda a, b: not identical(a, b),
             **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
+            **{function: functools.partial(_of_math, function) for function in DOMAINS},
         }
         table.update({function: self._with_symbolic_numbers(function) for function in functions_in_c()})
         return table
@@ -119,6 +121,11 @@ class SymbolicNumbers:
 
 def _rounded(function: Any, *args: Any, **kwargs: Any) -> Any:
     made = rounded(function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
+    return DECLINED if made is NotImplemented else made
+
+
+def _of_math(function: Any, *args: Any, **kwargs: Any) -> Any:
+    made = computed(function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
     return DECLINED if made is NotImplemented else made
 
 

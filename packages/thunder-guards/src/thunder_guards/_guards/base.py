@@ -14,7 +14,7 @@ Aspect: TypeAlias = str | Callable[[Any], Any]
 Told: TypeAlias = tuple[Hashable, Callable[[Context], str], Any]
 """What tells programs apart: a question that can be compared, Python source that asks it, and the answer."""
 
-GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, OSError, ReferenceError, RuntimeError)
+GONE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError, OSError, ReferenceError, RuntimeError)
 """What is raised on the way to a value that is not there any more, or by a tensor that has no shape."""
 
 
