@@ -55,6 +55,12 @@ def test_what_the_users_code_raises_keeps_what_led_to_it():
     assert isinstance(error.__cause__, KeyError)
     assert [f.name for f in traceback.extract_tb(error.__cause__.__traceback__)] == ["chained"]
 
+    def never_raised(x):
+        raise ValueError("no such thing") from KeyError("key")
+
+    error, _ = raised(never_raised, torch.ones(2))
+    assert isinstance(error.__cause__, KeyError)
+
 
 def test_an_error_of_a_module_is_reported_in_its_forward():
     class Model(torch.nn.Module):

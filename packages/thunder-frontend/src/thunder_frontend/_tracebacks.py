@@ -41,9 +41,9 @@ def _drop_own_frames(error: BaseException, seen: set[int]) -> None:
     for name in ("__context__", "__cause__"):
         earlier = getattr(error, name)
         if earlier is not None and id(earlier) not in seen:
-            suppressed = error.__suppress_context__
+            suppressed, raised = error.__suppress_context__, earlier.__traceback__ is not None
             _drop_own_frames(earlier, seen)
-            if earlier.__traceback__ is None:
+            if raised and earlier.__traceback__ is None:
                 setattr(error, name, None)
             error.__suppress_context__ = suppressed
 
