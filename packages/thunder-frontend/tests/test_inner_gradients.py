@@ -39,6 +39,14 @@ def gradients_of_gradients(x):
 
 
 @program
+def by_what_numbers_are_drawn_for(x):
+    y = x * 2
+    z = torch.normal(y, 1.0) * y
+    (found,) = grad(z.sum(), y, retain_graph=True)
+    return z, found.detach()
+
+
+@program
 def some_unused(x):
     y, z = x.sin(), x.cos()
     return grad(z.sum(), [y, x], allow_unused=True)
