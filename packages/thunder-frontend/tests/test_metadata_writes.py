@@ -160,6 +160,24 @@ def test_as_strided_reaches_elements_beside_those_of_an_input():
         assert torch.equal(ours, eagers)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.as_strided((2,), (1,), 4),
+        lambda x: x.t().as_strided((2,), (1,), 4),
+        lambda x: x.as_strided((2,), (1,), 1).add_(1),
+        lambda x: (x.add_(1), x.storage_offset()),
+    ],
+    ids=["read", "read of a view", "written", "asked for"],
+)
+def test_places_counted_from_where_the_storage_starts_are_found_wherever_an_input_lies(program):
+    compiled = jit(program, fallback="error")
+    for rows in (slice(0, 3), slice(1, 4), slice(2, 5)):
+        ours, eagers = torch.arange(15.0).view(5, 3), torch.arange(15.0).view(5, 3)
+        torch.testing.assert_close(compiled(ours[rows]), program(eagers[rows]))
+        assert torch.equal(ours, eagers)
+
+
 def test_as_strided_beside_what_was_written_to_is_refused():
     compiled = jit(lambda x: x.mul_(2).as_strided((2,), (1,)) * 1)
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))

@@ -59,6 +59,8 @@ def _from_the_root(
         held = tensor._memory.root.given  # the example of a part of it may have no more memory than that
         check_in_bounds(here, size, stride, storage_offset, (here if held is None else held).untyped_storage().nbytes())
     start = int(here.storage_offset()) if storage_offset is None else storage_offset
+    if storage_offset is not None:
+        calls.layouts.offset(tensor)  # which tells how far from it that is
     fits = _offset_within(calls, base, size, stride, start) is not None
     while (
         base._viewed_as is not None

@@ -52,6 +52,13 @@ class Layouts:
             known = self._of_views[id(tensor)] = (tensor, view, made)
         return known[2]
 
+    def offset(self, tensor: TracedTensor) -> int:
+        """Return where in its storage a tensor starts; the program is one for inputs that start where these do."""
+        root = tensor._memory.root
+        if root.source is not None:
+            self._calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
+        return int(self.fake(tensor).storage_offset())
+
     def assume(self, proxy: TensorProxy) -> None:
         """Say of a value that only the run of the program brings how it will be laid out: as nothing tells better."""
         with torch._C.DisableTorchFunction():

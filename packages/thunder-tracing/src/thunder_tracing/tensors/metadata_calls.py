@@ -215,10 +215,7 @@ def _storage_offset(calls: Calls, tensor: T) -> int:
     traced = calls.traced(tensor)
     if not place_is_known(traced):
         raise DataDependentError(VALUE)
-    root = traced._memory.root
-    if root.source is not None and root._memory.version == 0:
-        calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
-    return int(calls.layouts.fake(traced).storage_offset())
+    return int(calls.layouts.offset(traced))
 
 
 @answers(T.is_conj, torch.is_conj)
