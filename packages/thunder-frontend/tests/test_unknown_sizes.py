@@ -477,3 +477,18 @@ def test_tensors_of_unknown_sizes_are_broadcast(second):
                 compiled(x)
         else:
             torch.testing.assert_close(compiled(x), expected)
+
+
+def test_sizes_of_the_run_that_are_one_by_chance_are_broadcast_as_in_eager():
+    def program(x, y):
+        noise = torch.rand(3)
+        return (x[x > 0] + y[y > 0]) * (x + noise).sum()
+
+    compiled = jit(program, fallback="error")
+    for x, y in [((1.0, 2, 0), (3.0, 0, 0)), ((1.0, 2, 0), (3.0, 4, 0)), ((1.0, 0, 0), (3.0, 4, 0)), ((1.0, 0, 0), (0, 0, 0))]:
+        x, y = torch.tensor(x, requires_grad=True), torch.tensor(y)
+        results = []
+        for function in (program, compiled):
+            torch.manual_seed(0)
+            results.append((found := function(x, y), *torch.autograd.grad(found.sum(), x), torch.get_rng_state()))
+        torch.testing.assert_close(*results)

@@ -26,7 +26,7 @@ from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, dataclass, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy, tidy_apart
-from thunder_torch import symbol_of
+from thunder_torch import DataDependentShapeError, sized, symbol_of
 from thunder_torch.differentiated import Backward, Differentiated, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.randomness import Generators
@@ -100,8 +100,8 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             trace.replace(output=substitute(program.result, renamed)) if returns_result else without_detaching(trace)
         )
         run = _undifferentiated(program, trace, options, timer, traces, returns_result)
-    if program.tried:
-        run = as_eager_on_failure(run)
+    if program.tried or _claims_sizes(computation):
+        run = as_eager_on_failure(run, Exception if program.tried else DataDependentShapeError)
     if _may_begin_anew(program, computation):
         run = rewinding(run, Generators.of(computation), DrawnFrom(computation))
     if any([on for on, _ in program.environment.environment.autocast]):
@@ -188,19 +188,31 @@ def _may_begin_anew(program: Program, trace: Trace) -> bool:
     """Whether a program may end after it drew random numbers, and the call begin anew."""
     bounds = trace.bound_symbols
     looks = any([b.args and isinstance(b.args[0], (Check, Draw, Look, OnArrays)) for b in bounds])
-    return (looks or program.tried) and any([b.has_tag(OpTags.RANDOM) for b in bounds])
+    return (looks or program.tried or _claims_sizes(trace)) and any([b.has_tag(OpTags.RANDOM) for b in bounds])
 
 
-def as_eager_on_failure(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run`` such that the call begins anew as eager where an operation raises: Python may catch that."""
+def _claims_sizes(trace: Trace) -> bool:
+    """Whether a program claims something of sizes that only its run tells, such as that none of two added ones is 1."""
+    return any([b.symbol is sized and any([c is not None for c in b.args[1]]) for b in trace.bound_symbols])
+
+
+def as_eager_on_failure(run: Callable[..., Any], failure: type[Exception]) -> Callable[..., Any]:
+    """Return ``run`` such that the call begins anew as eager where an operation raises.
+
+    Args:
+        run: runs a program.
+        failure: what it raises: anything where Python may catch that, what tells of sizes elsewhere.
+    """
 
     def tried(*inputs: Any) -> Any:
         try:
             return run(*inputs)
-        except (Bailout, ThunderError, torch.OutOfMemoryError):
+        except (Bailout, torch.OutOfMemoryError):
             raise
-        except Exception as error:
-            raise EagerFallback(f"an operation within a try statement raised {type(error).__name__}") from error
+        except failure as error:
+            if isinstance(error, ThunderError) and not isinstance(error, DataDependentShapeError):
+                raise
+            raise EagerFallback(f"an operation of the program raised {type(error).__name__}") from error
 
     return tried
 
