@@ -37,6 +37,15 @@ def turns_argument(x):
     return x
 
 
+def enables_gradients(x):
+    with torch.inference_mode(), torch.enable_grad():
+        y = x.clone()
+        y.add_(x)
+        x.add_(1)
+        x.detach_()
+    return x * y.requires_grad, y, x.requires_grad
+
+
 def writes_to_made(x):
     y = doubled(x)
     with torch.inference_mode():
@@ -125,7 +134,7 @@ def told(function, make, mode):
 @pytest.mark.parametrize(
     "program",
     [
-        makes, decorated, writes_to_argument, turns_argument, writes_to_made, writes_outside, turns_outside, begins_leaf, asks_version,
+        makes, decorated, writes_to_argument, turns_argument, enables_gradients, writes_to_made, writes_outside, turns_outside, begins_leaf, asks_version,
         leaves_mode, takes_memory, writes_data_outside, returns_argument, goes_on,
     ],
 )  # fmt: skip

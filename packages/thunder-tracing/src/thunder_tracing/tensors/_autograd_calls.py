@@ -60,6 +60,8 @@ def _requires_grad_in_place(calls: Calls, tensor: T, requires_grad: bool = True)
 
 @answers(T.detach_, torch.detach_)
 def _detach_in_place(calls: Calls, tensor: T) -> Any:
+    if torch.is_inference_mode_enabled():  # which leaves alone what autograd knows
+        return tensor
     traced = calls.traced(tensor)
     was = traced
     while was._past is not None or was._viewed_as is not None and was._viewed_as.in_place:

@@ -143,7 +143,7 @@ class TorchCalls:
         with torch._C.DisableTorchFunctionSubclass():
             mutation = functionalise(function, args, kwargs)
             if mutation is not None:
-                with torch.set_grad_enabled(torch.is_grad_enabled() and mutation.tracked):
+                with torch.set_grad_enabled(self.records and mutation.tracked):
                     return self.write_call(mutation)
             return self.record(function, args, kwargs)
 
@@ -203,13 +203,18 @@ class TorchCalls:
             )
         return output
 
+    @property
+    def records(self) -> bool:
+        """Whether autograd records what is called: in inference mode, only within levels of ``torch.func``."""
+        return torch.is_grad_enabled() and (bool(self.levels.stack) or not torch.is_inference_mode_enabled())
+
     def settled(self, record: Callable[[], Any]) -> Any:
         """Return what ``record`` does, once it is said of what it recorded whether autograd would record it."""
         bound = self.builder.bound_symbols
         count = len(bound)
         output = record()
         if len(bound) > count:
-            _settle_requires_grad(bound[count:], torch.is_grad_enabled())
+            _settle_requires_grad(bound[count:], self.records)
             if self.levels.stack:
                 self.levels.check_recorded(bound[count:])
         return output

@@ -93,10 +93,10 @@ class WriteCalls(TorchCalls):
             else:
                 self.check_sources(mutation, target)
                 held = self.value(target)
-                if value.requires_grad and held.requires_grad and torch.is_grad_enabled() and _writes_all(mutation):
+                if value.requires_grad and held.requires_grad and self.records and _writes_all(mutation):
                     value = record_overwritten_whole(self.builder, held, value)
                 self.assign(target, value, mutation.written is not None)
-                target._has_node |= value.requires_grad and torch.is_grad_enabled() and not in_part
+                target._has_node |= value.requires_grad and self.records and not in_part
         if not mutation.returns_targets:
             return self.wrapped(mutation.result(output), ()) if mutation.written is not None else None
         return targets[0] if mutation.written is None else tuple(targets)
@@ -105,7 +105,7 @@ class WriteCalls(TorchCalls):
         self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedTensor:
         """Do what ``t_`` and its like do."""
-        tracked = torch.is_grad_enabled()
+        tracked = self.records
         self.check_writable(target)
         requires_grad = self.value(target).requires_grad
         check_written(target, requires_grad)
@@ -212,7 +212,7 @@ class WriteCalls(TorchCalls):
                 f"a write to {target._memory.root.source or 'a tensor'}, an expanded tensor in which several elements "
                 "lie in one place, is not supported; write to the tensor that was expanded, or to a clone()"
             )
-        if torch.is_grad_enabled() and (held.requires_grad or value.requires_grad) and was_parted(target):
+        if self.records and (held.requires_grad or value.requires_grad) and was_parted(target):
             raise AcquisitionError(
                 "a write to a tensor that was given other memory by .data, or to a view that it had before, is not "
                 "supported where autograd records it: PyTorch takes the view for one of the tensor still"
@@ -223,7 +223,7 @@ class WriteCalls(TorchCalls):
             check_laid_apart(here.shape, here.stride())
         if self.levels.stack:
             self.levels.check_write(target, held, value, by_operator)
-        write(target, value, self, torch.is_grad_enabled())
+        write(target, value, self, self.records)
 
     def check_sources(self, mutation: Mutation, target: TracedTensor) -> None:
         """Refuse, as PyTorch does, to compute what is written from a part of the memory that is written to."""
@@ -260,7 +260,7 @@ class WriteCalls(TorchCalls):
     def check_out(self, mutation: Mutation, targets: Sequence[TracedTensor]) -> None:
         """Refuse, as PyTorch does, derivatives of calls with ``out=``, and results where kernels may still read."""
         given = flat_proxies(self.values((mutation.args, mutation.kwargs, mutation.targets)))
-        if torch.is_grad_enabled() and any([p.requires_grad for p in given if isinstance(p, TensorProxy)]):
+        if self.records and any([p.requires_grad for p in given if isinstance(p, TensorProxy)]):
             raise RuntimeError(
                 f"{name_of(mutation.function)}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
@@ -348,7 +348,7 @@ class WriteCalls(TorchCalls):
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone()"
             )
-        if not torch.is_grad_enabled() or not self.requires_grad(target):
+        if not self.records or not self.requires_grad(target):
             return
         root = base_of(target)
         if not in_part and self.leaves.is_taken_for_leaf(target):
