@@ -184,6 +184,97 @@ def test_backward_writes_to_views_of_a_copy_of_its_gradient():
     same_as_eager(WritesToTheGradient.apply, randn(3, 4, requires_grad=True))
 
 
+class Rounded(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x.round()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 7
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * 11
+
+
+class Batched(Rounded):
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x + info.batch_size, in_dims[0]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.func.jvp(Rounded.apply, (x,), (x,)),
+        lambda x: torch.func.jvp(torch.func.vmap(Rounded.apply), (x,), (x,)),
+        lambda x: torch.func.jacfwd(Rounded.apply)(x),
+        lambda x: torch.func.vmap(Batched.apply)(x),
+        lambda x: torch.func.vmap(torch.func.grad(Rounded.apply))(x),
+    ],
+    ids=["jvp", "jvp of vmap", "jacfwd", "vmap of its own", "grad under vmap"],
+)
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_transforms_heed_what_a_function_says_of_itself(program, requires_grad):
+    x = torch.tensor([1.2, 2.6], requires_grad=requires_grad)
+    torch.testing.assert_close(jit(program, fallback="split")(x), program(x))
+
+
+class SaysNothingOfWholeNumbers(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        constant = x * 5
+        ctx.mark_non_differentiable(constant)
+        return torch.arange(3), constant, x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, of_numbers, of_constant, first, second):
+        assert of_numbers is None and of_constant is None
+        return first * 2 if second is None else second * 3 if first is None else first * 2 + second * 3
+
+
+@pytest.mark.parametrize("used", [(2,), (3,), (2, 3), (0, 1, 2)])
+def test_what_has_no_derivative_has_no_gradient_where_no_zeros_are_wanted(used):
+    compiled = jit(SaysNothingOfWholeNumbers.apply, fallback="error")
+    gradients = []
+    for function in (SaysNothingOfWholeNumbers.apply, compiled):
+        x = torch.ones(3, requires_grad=True)
+        results = function(x)
+        gradients += torch.autograd.grad(sum([results[i].sum() for i in used]), x)
+    torch.testing.assert_close(*gradients)
+
+
+class OneTooMany(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, gradient
+
+
+def test_a_backward_with_more_gradients_than_arguments_is_eagers_error():
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(AcquisitionError, match="returns 2 gradients for 1 arguments"):
+        jit(OneTooMany.apply, fallback="error")(x)
+    with pytest.warns(match="returns 2 gradients"):
+        result = jit(OneTooMany.apply, fallback="split")(x)
+    with pytest.raises(RuntimeError, match=r"incorrect number of gradients \(expected 1, got 2\)"):
+        result.sum().backward()
+
+
 def test_a_function_may_be_defined_where_it_is_called():
     def program(x):
         class Tripled(torch.autograd.Function):

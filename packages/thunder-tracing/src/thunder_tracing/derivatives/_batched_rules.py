@@ -10,7 +10,7 @@ import torch
 from thunder_autograd import differentiable_outputs, grad_transform_on_trace
 from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, Trace, flat_proxies, substitute
 from thunder_torch import call
-from thunder_tracing.derivatives.custom_functions import record_again, rule_for_higher_derivatives
+from thunder_tracing.derivatives.custom_functions import CustomRule, record_again, rule_for_higher_derivatives
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_vmap import batch_transform_on_trace
 from thunder_vmap.batching import Randomness
@@ -71,7 +71,7 @@ class BatchedRule:
 
             return made, pullback
 
-        self._rules[symbol] = rule
+        self._rules[symbol] = CustomRule(rule, rule)
         made = symbol(*[batches[name] for name in inputs])
         return substitute(self._bound.output, dict(zip([p.name for p in self._bound.outputs], made, strict=True))), (
             tuple([0] * len(made)) if len(made) > 1 or not isinstance(self._bound.output, TensorProxy) else 0

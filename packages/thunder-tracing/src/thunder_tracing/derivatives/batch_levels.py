@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from thunder_autograd import Traits
+from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, dataclass
 from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
@@ -235,9 +236,15 @@ class Batches:
         """Return the rule by which a call is batched if that is not its symbol's own."""
         if bound.symbol is drawing_call and level.randomness == "same":
             return drawing_call_batch_alike
-        written = bound.symbol in self._calls.custom_functions.rules and bound.symbol not in RULES
-        if written and any([getattr(p, "requires_grad", False) for p in bound.outputs]):
-            calls = self._calls
+        calls = self._calls
+        rule = None if bound.symbol in RULES else calls.custom_functions.rules.get(bound.symbol)
+        if getattr(rule, "batches", False):
+            raise AcquisitionError(
+                f"{bound.symbol.name}, a torch.autograd.Function, has a vmap() of its own, which no compiled program "
+                "calls; set generate_vmap_rule = True in its place, or compile without it"
+            )
+        needed = calls.levels.stack or any([getattr(p, "requires_grad", False) for p in bound.outputs])
+        if rule is not None and needed:
             return BatchedRule(bound, calls.custom_functions.rules, calls.builder.names, _randomness(level))
         return None
 

@@ -40,10 +40,12 @@ class CustomRule:
         first: the rule by what ``forward`` computes. Its results have that derivative, and not the one that the user
             wrote, where they are differentiated again.
         again: the rule by the call as a whole, for what is differentiated again.
+        batches: whether the function says itself what it does for a batch, which no program asks.
     """
 
     first: Callable[..., Any]
     again: Callable[..., Any]
+    batches: bool = False
 
     def __call__(self, *args: Any) -> Any:
         return self.first(*args)
@@ -125,12 +127,12 @@ class CustomFunctions:
 
     def apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``cls.apply`` does."""
-        for name in ("forward", "setup_context", "backward"):
+        for name in ("forward", "setup_context", "backward", "vmap"):
             self._calls.external.lookup(cls, name)
         tracked = torch.is_grad_enabled()
         needs = tuple(isinstance(a, torch.Tensor) and tracked and self._calls.value(a).requires_grad for a in args)
         context = Context(needs)
-        if any(needs):
+        if any(needs) or self._calls.levels.stack:  # a level asks what forward is, whoever requires grad
             return self._applied(cls, context, args, kwargs)
         with torch.no_grad():
             outputs = self._forward(cls, context, args, kwargs)
@@ -240,16 +242,22 @@ class CustomFunctions:
             if c is not None:
                 c.name = self._calls.builder.names.fresh("ct")
                 self._calls.layouts.assume(c)
+        differentiable = [
+            c is not None and c.dtype.is_inexact and not _among(r, context._constant)
+            for c, r in zip(cotangents[:count], results, strict=False)
+        ]
+        there = [c is not None for c in cotangents[:count]]
         pullbacks = {
             present: self._pullback(cls, context, args, cotangents[:count], present)
-            for present in _presences(cotangents[:count], context._materialize)
+            for present in _presences(there if context._materialize else differentiable, context._materialize)
         }
         inputs = [self._calls.value(a) for a in args if isinstance(a, torch.Tensor)]
         taken = [c for c in cotangents if c is not None]
         backward = [b for p in pullbacks.values() for b in p.bound_symbols]
         free = _free([*forward, *backward], [*inputs, *taken])
-        symbol = self._symbol(cls, [*inputs, *free], outputs, taken, pullbacks, forward)
-        made = [o.like(requires_grad=o.dtype.is_inexact) for o in outputs]
+        symbol = self._symbol(cls, [*inputs, *free], outputs, taken, there, pullbacks, forward)
+        requires_grad = any(context.needs_input_grad)
+        made = [o.like(requires_grad=requires_grad and o.dtype.is_inexact) for o in outputs]
         builder = self._calls.builder
         for proxy, value in zip(made, outputs, strict=True):
             proxy.name, proxy.strides = builder.names.fresh("t"), value.strides
@@ -268,7 +276,12 @@ class CustomFunctions:
         with self._recorded() as backward, torch.no_grad():
             gradients = self._interpreted(cls.backward)(context, *given)
             gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-            pairs = zip(args, [*gradients, *[None] * len(args)], strict=False)
+            if len(gradients) < len(args) or any([g is not None for g in gradients[len(args) :]]):
+                raise AcquisitionError(
+                    f"{cls.__name__}.backward returns {len(gradients)} gradients for {len(args)} arguments, for which "
+                    "autograd raises an error when it runs it"
+                )
+            pairs = zip(args, gradients, strict=False)
             pulled = [self._as_gradient(g, a) for a, g in pairs if isinstance(a, torch.Tensor)]
         if (mutations.version, len(later)) != before:
             raise AcquisitionError(
@@ -295,6 +308,7 @@ class CustomFunctions:
         inputs: list[Any],
         outputs: list[Any],
         cotangents: list[Any],
+        there: Sequence[bool],
         pullbacks: dict[tuple[bool, ...], Pullback],
         forward: list[BoundSymbol],
     ) -> Symbol:
@@ -306,7 +320,8 @@ class CustomFunctions:
         def pulled(known: dict[str, Any], given: Sequence[Any]) -> tuple[Any, ...]:
             complete = max(pullbacks, key=sum)
             tensors = iter(given)
-            present = tuple([p and next(tensors) is not None for p in complete])
+            values = [next(tensors) if tensor else None for tensor in there]
+            present = tuple([p and v is not None for p, v in zip(complete, values, strict=True)])
             found = pullbacks.get(present, pullbacks[complete])
             for proxy, cotangent in zip(cotangents, given, strict=True):
                 known[proxy.name] = cotangent if cotangent is not None else zeros_like(proxy)
@@ -330,7 +345,8 @@ class CustomFunctions:
         symbol = Symbol(
             cls.__name__, "custom", decomposition=lambda *args: run(*args)[0], language=self._calls.builder.language
         )
-        self.rules[symbol] = CustomRule(rule, rule if _draw(forward) else rule_again)
+        batches = cls.vmap is not torch.autograd.Function.vmap
+        self.rules[symbol] = CustomRule(rule, rule if _draw(forward) else rule_again, batches)
         return symbol
 
 
@@ -350,9 +366,8 @@ def _among(tensor: object, tensors: Sequence[Any]) -> bool:
     return any(t is tensor for t in tensors)
 
 
-def _presences(cotangents: Sequence[Any], materialize: bool) -> list[tuple[bool, ...]]:
+def _presences(there: Sequence[bool], materialize: bool) -> list[tuple[bool, ...]]:
     """Return for which of the cotangents ``backward`` is recorded: all, and each subset if it wants no zeros."""
-    there = [c is not None for c in cotangents]
     if materialize or sum(there) > MOST_WITHOUT_ZEROS:
         return [tuple(there)]
     return [choice for choice in product(*[(True, False) if t else (False,) for t in there]) if any(choice)]
