@@ -57,3 +57,31 @@ def test_errors_are_eagers():
                 run(x, one)
             errors.append((caught.type, str(caught.value)))
         assert errors[0] == errors[1]
+
+
+class Place:
+    def __init__(self, place):
+        self.place = place
+
+    def __index__(self):
+        return self.place
+
+    def __iter__(self):
+        return iter([0, 1])
+
+
+class Both(Place):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return [0, 1][index]
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence", "ignore::thunder_frontend.FallbackWarning")
+@pytest.mark.parametrize("kind", [Place, Both])
+@pytest.mark.parametrize("program", [lambda x, i: x[i], lambda x, i: x[1:, i], lambda x, i: x.select(0, i)])
+def test_objects_that_stand_for_integers_are_asked_by_each_call(program, kind):
+    compiled, x = jit(program, fallback="error" if kind is Place else "split"), torch.arange(24.0).view(4, 6)
+    for i in (1, 3, 0, 1):
+        assert torch.equal(compiled(x, kind(i)), program(x, kind(i)))

@@ -6,13 +6,16 @@ from typing import Any
 
 import torch
 
-from thunder_ir import NumberProxy
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.kinds import HEAP_TYPE
+from thunder_ir import NumberProxy, Proxy
 from thunder_ir.trees import flatten, unflatten
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
 from thunder_torch.places import is_place
 from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.symbolic_numbers import with_numbers
 
 T = torch.Tensor
@@ -57,9 +60,27 @@ def _in_old_form(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
 
 @answers_each(T.__getitem__, T.__setitem__)
 def _indexed(method: Any, calls: Calls, tensor: T, *rest: Any) -> Any:
-    """The index may hold arrays, and sequences of tensors."""
-    rest = (_joined(calls, calls.arrays.as_index(rest[0])), *rest[1:]) if rest else rest
+    """The index may hold arrays, sequences of tensors, and objects that stand for integers."""
+    rest = (_joined(calls, _counted(calls, calls.arrays.as_index(rest[0]))), *rest[1:]) if rest else rest
     return calls.write_or_record(method, (tensor, *rest), {})
+
+
+def _counted(calls: Calls, key: Any) -> Any:
+    """Return an index with integers in the place of objects, which are seen to say what integers they stand for."""
+    if isinstance(key, tuple):
+        return tuple([_counted(calls, part) for part in key])
+    cls = type(key)
+    if not (cls.__flags__ & HEAP_TYPE and hasattr(cls, "__index__")) or isinstance(key, KNOWN_INDICES):
+        return key
+    if hasattr(cls, "__getitem__"):
+        raise AcquisitionError(
+            f"an index is a {cls.__qualname__}, which is both an integer and a sequence; make it the one that is meant"
+        )
+    return calls.interpreted(cls.__index__)(key)
+
+
+KNOWN_INDICES = (int, T, Proxy, RunArray, torch.SymInt, torch._C.ScriptObject)
+"""What stands for a value of the program, or was asked already."""
 
 
 def _joined(calls: Calls, key: Any) -> Any:
