@@ -112,6 +112,11 @@ def warns(x):
     return x * 2
 
 
+def warns_of_its_caller(x):
+    warnings.warn("use another", DeprecationWarning, stacklevel=2)
+    return x * 2
+
+
 def listens(x):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -144,7 +149,7 @@ def outcome(run, action, *args):
 
 
 @ACTIONS
-@pytest.mark.parametrize("program", [warns, listens, answers], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", [warns, warns_of_its_caller, listens, answers], ids=lambda f: f.__name__)
 def test_each_call_warns_as_eager_does(program, action):
     assert outcome(jit(program), action, torch.ones(2)) == outcome(program, action, torch.ones(2))
 

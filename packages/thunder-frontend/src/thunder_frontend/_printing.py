@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._external_state.guarded_state import GuardedState
+from thunder_frontend._tracebacks import is_of_thunder, users_stacklevel
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, External
@@ -20,6 +21,10 @@ from thunder_tracing.tracer import Tracer
 T = torch.Tensor
 WARN = warnings.warn_explicit
 STATE_OF_WARNINGS = ("filters", "showwarning", "_showwarnmsg_impl")
+
+
+def _warn_the_caller(message: Any, category: Any, source: Any) -> None:
+    warnings.warn(message, category, stacklevel=users_stacklevel(), source=source)
 
 
 class Text(str):
@@ -66,6 +71,8 @@ class Prints:
     ) -> None:
         """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
         give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
+        if is_of_thunder(module or ""):  # the program was asked to warn of the line that calls it
+            give = functools.partial(_warn_the_caller, message, category, source)
         self._external.answers.warns()
         if self._records_warnings() or _action(message, category, lineno, module or filename) == "error":
             give()

@@ -77,8 +77,13 @@ def users_stacklevel() -> int:
 
 
 def _of_thunder(frame: FrameType) -> bool:
-    owner = package_of(name_in(frame.f_globals))
-    return _is_ours(owner) or owner in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
+    name = name_in(frame.f_globals)
+    return is_of_thunder(name) or package_of(name) in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
+
+
+def is_of_thunder(module: str) -> bool:
+    """Whether a module, by its name, is one of Thunder's."""
+    return _is_ours(package_of(module))
 
 
 def _is_ours(package: str) -> bool:
