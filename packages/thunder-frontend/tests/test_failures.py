@@ -240,3 +240,9 @@ def test_an_index_of_constants_that_fits_leaves_no_call_if_nobody_reads_it(index
                 compiled(torch.ones(shape))
         else:
             assert torch.equal(compiled(torch.ones(shape)), expected)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_the_complement_of_floats_is_refused_in_eagers_words(device):
+    with pytest.raises(TypeError, match="only implemented on integer and Boolean-type tensors"):
+        jit(lambda x: ~x)(torch.ones(2, device=device))

@@ -32,7 +32,7 @@ asin = _unary(lang.asin, torch.asin, Tensor.asin, torch.arcsin, Tensor.arcsin)
 asinh = _unary(lang.asinh, torch.asinh, Tensor.asinh, torch.arcsinh, Tensor.arcsinh)
 atan = _unary(lang.atan, torch.atan, Tensor.atan, torch.arctan, Tensor.arctan)
 atanh = _unary(lang.atanh, torch.atanh, Tensor.atanh, torch.arctanh, Tensor.arctanh)
-bitwise_not = _unary(lang.bitwise_not, torch.bitwise_not, Tensor.bitwise_not, Tensor.__invert__)
+bitwise_not = _unary(lang.bitwise_not, torch.bitwise_not, Tensor.bitwise_not)
 ceil = _unary(lang.ceil, torch.ceil, Tensor.ceil)
 cos = _unary(lang.cos, torch.cos, Tensor.cos)
 cosh = _unary(lang.cosh, torch.cosh, Tensor.cosh)
@@ -133,6 +133,12 @@ def logit_vjp(a: TensorProxy, eps: float | None = None) -> Any:
 def sgn(a: TensorProxy) -> Any:
     """The sign, of a complex element the number of absolute value one in its direction."""
     return NotImplemented if a.dtype.is_complex else lang.sign(a)
+
+
+@torchsymbol(Tensor.__invert__, tags=POINTWISE, name="invert")
+def invert(a: TensorProxy) -> Any:
+    """``bitwise_not`` of integers and booleans; of others it is refused in words of its own."""
+    return NotImplemented if a.dtype.is_inexact else lang.bitwise_not(a)
 
 
 @torchsymbol(torch.angle, Tensor.angle, tags=POINTWISE)
