@@ -8,6 +8,12 @@ def asserts(x):
     return x * 2
 
 
+def asserts_by_torch(x):
+    torch._assert(x.sum() > 0, "not positive")
+    torch._assert(x.ndim == 2, "no matrix")
+    return x * 2
+
+
 def refuses(x):
     if torch.isnan(x).any() or not (x > -100).all():
         raise ValueError("bad values", x.shape)
@@ -70,7 +76,7 @@ def checks_tensors(x):
 
 
 PROGRAMS = [
-    *(asserts, refuses, refuses_in_a_loop, raises_again, distribution, truth_itself),
+    *(asserts, asserts_by_torch, refuses, refuses_in_a_loop, raises_again, distribution, truth_itself),
     *(compares_numbers, compares_sizes, checks, checks_tensors),
 ]
 

@@ -21,6 +21,7 @@ T = torch.Tensor
 OF_TRUTHS = (
     torch._check, torch._check_index, torch._check_value, torch._check_type, torch._check_not_implemented,
 )  # fmt: skip
+ASSERT: Any = torch._assert
 CHECK, CHECK_WITH = torch._check, torch._check_with
 CHECK_IS_SIZE: Any = torch._check_is_size
 CHECK_ALL, CHECK_ALL_WITH = torch._check_tensor_all, torch._check_tensor_all_with
@@ -36,6 +37,14 @@ def checks(acquisition: Acquiring) -> dict[Any, Any]:
     def check(cond: Any, *_: Any, **__: Any) -> Any:
         unknown = not isinstance(cond, T) and is_single_and_unknown(cond)
         return None if unknown and acquisition.expect(cond, True) else DECLINED
+
+    def asserts(condition: object, message: object) -> Any:
+        if not isinstance(condition, T):
+            return DECLINED
+        expected = is_single_and_unknown(condition) and acquisition.expect(condition, True)
+        if not expected and not condition:
+            raise AssertionError(message)
+        return None
 
     def check_all(cond: object, *_: Any, **__: Any) -> Any:
         if not isinstance(cond, T) or cond.dtype is not torch.bool:
@@ -57,6 +66,7 @@ def checks(acquisition: Acquiring) -> dict[Any, Any]:
 
     return {
         **dict.fromkeys(OF_TRUTHS, check),
+        ASSERT: asserts,
         CHECK_WITH: after_the_error(check),
         CHECK_ALL: check_all,
         CHECK_ALL_WITH: after_the_error(check_all),
