@@ -4,6 +4,7 @@ import array
 import collections
 import functools
 import types
+import weakref
 
 import pytest
 import torch
@@ -111,6 +112,21 @@ def test_functions_that_share_a_variable_share_it_when_they_are_returned():
     step(torch.ones(2))
     assert now().tolist() == [1, 1]
     assert others().tolist() == [0, 0]
+
+
+def test_weak_references_that_a_call_makes_are_to_what_it_is_given_or_makes():
+    def program(seen, x):
+        same = seen.first() is x
+        seen.first, seen.second = weakref.ref(x), weakref.ref(made := x * 2)
+        return made, same
+
+    ours, eagers = [Namespace(first=lambda: None) for _ in range(2)]
+    compiled, x, y = jit(program), torch.ones(2), torch.zeros(2)
+    for given in (x, x, y, x):
+        (made, same), (_, expected) = compiled(ours, given), program(eagers, given)
+        assert same == expected and ours.first() is given and ours.second() is made
+        del made
+        assert ours.second() is None
 
 
 class Log(list):

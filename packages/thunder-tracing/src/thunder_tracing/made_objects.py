@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import functools
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -212,6 +213,12 @@ def _cell(value: Any) -> Parts:
         return cell_of, ()
 
 
+def _reference(value: weakref.ref[Any]) -> Parts | None:
+    """Parts of a weak reference; one that is dead serves all calls."""
+    referent, callback = value(), value.__callback__
+    return None if referent is None else (weakref.ref, (referent,) if callback is None else (referent, callback))
+
+
 VIEWS = ("keys", "values", "items")
 
 
@@ -219,7 +226,7 @@ def _view(kind: type, name: str) -> Callable[[Any], Parts]:
     return lambda v: (getattr(kind, name), (kind(v.mapping),))
 
 
-PARTS: dict[type, Callable[[Any], Parts]] = {
+PARTS: dict[type, Callable[[Any], Parts | None]] = {
     torch.Size: lambda v: (torch.Size, (tuple(v),)),
     SymbolicSize: lambda v: (torch.Size, (tuple(v),)),
     set: lambda v: (set, ([*v],)),
@@ -230,6 +237,7 @@ PARTS: dict[type, Callable[[Any], Parts]] = {
     functools.partial: lambda v: (partial_of, (v.func, v.args, v.keywords, v.__dict__)),
     types.MethodType: lambda v: (types.MethodType, (v.__func__, v.__self__)),
     types.CellType: _cell,
+    weakref.ref: _reference,
     **{type(getattr(kind(), name)()): _view(kind, name) for kind in (dict, OrderedDict) for name in VIEWS},
 }
 """For each class, what makes an object of it, and of which parts."""
