@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
 from versions import needs_torch
 
-from thunder_frontend import AcquisitionError, cache_misses, jit
+from thunder_frontend import AcquisitionError, FallbackWarning, cache_misses, jit
 from thunder_guards.settings import SETTINGS, settings_now
 
 
@@ -355,3 +356,29 @@ assert all(map(torch.equal, drawn(jit(lambda x: seeded(x), fallback="error")), f
 
 def test_the_first_program_of_a_process_may_seed():
     subprocess.run([sys.executable, "-c", FIRST_OF_A_PROCESS], check=True, timeout=300)
+
+
+def test_a_program_that_reads_what_it_set_itself_runs_in_python():
+    def program(x):
+        with torch.backends.mkldnn.flags(enabled=False):
+            return x * 2, torch.backends.mkldnn.enabled
+
+    compiled = jit(program, fallback="split")
+    with pytest.warns(FallbackWarning, match=r"mkldnn.enabled is True, compiled for False"):
+        assert compiled(torch.ones(2))[1] is False
+    assert compiled(torch.ones(2))[1] is False
+    with pytest.raises(AcquisitionError, match="does not accept the call that it was compiled for"):
+        jit(program, fallback="error")(torch.ones(2))
+
+
+def test_warnings_of_code_in_c_are_recorded_while_a_program_is_acquired():
+    def program(x):
+        with torch.backends.mkldnn.flags(enabled=False):
+            return x * 2
+
+    compiled = jit(program, fallback="error")
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+    assert {str(w.message)[:4] for w in given} <= {"TF32"}

@@ -363,10 +363,14 @@ class CompiledFunction(CompileData):
 
     def _refused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         reason = self.compiled[-1].specialisation.failure(args, kwargs) if self.compiled else "of an exception"
-        raise RuntimeError(
+        error = AcquisitionError(
             f"a specialisation does not accept the call that it was compiled for: {reason}; if the program sets that "
             "itself while it runs, set it before the call; if not, this is an error in Thunder"
         )
+        if not self._fallback.takes(error):
+            raise error
+        self._fallback.note(error, args, kwargs)
+        return self._fallback.run(args, kwargs)
 
     @property
     def name(self) -> str:

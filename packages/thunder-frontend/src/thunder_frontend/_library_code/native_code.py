@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import FrameType, FunctionType
 
 import torch
@@ -88,7 +89,7 @@ def is_of_language(function: object) -> bool:
 
 def is_of_no_concern(frame: FrameType) -> bool:
     """Whether a function runs for the acquisition, or for a function of PyTorch's, of all of which nothing is seen."""
-    if _is_native(frame):
+    if _is_native(frame) or _module_of(frame) == warnings.__name__:  # code in C warns, which listeners record
         return True
     of_torch = _module_of(frame).startswith("torch.")
     caller = frame.f_back
