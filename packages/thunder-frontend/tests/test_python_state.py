@@ -345,3 +345,43 @@ def test_objects_need_not_tell_their_class():
         for scale in (3.0, 4.0):
             silent.scale = scale
             assert torch.equal(compiled(x, silent), program(x, silent))
+
+
+class SetsTwice:
+    """What is set of it is doubled, and it counts what is deleted."""
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value * 2)
+
+    def __delattr__(self, name):
+        object.__setattr__(self, "deleted", (*self.__dict__.get("deleted", ()), name))
+        object.__delattr__(self, name)
+
+
+class SetsTwiceItself(torch.nn.Module):
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value * 2 if name == "k" else value)
+
+
+def test_setters_of_classes_run_once():
+    def program(x, first, second):
+        first.k, first.tensor, second.k = 2, x, 3
+        del first.gone
+        return x + first.k + second.k
+
+    compiled, left = jit(program, fallback="error"), []
+    for function in (program, compiled):
+        first, second = SetsTwice(), SetsTwiceItself()
+        for _ in range(3):
+            object.__setattr__(first, "gone", 0)
+            result = function(torch.ones(2), first, second)
+        left.append((result.tolist(), first.k, first.tensor.tolist(), first.deleted, second.k))
+    assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("cache", ["symbolic values", "constant values"])
+def test_a_tensor_is_called_one_where_python_refuses_it(cache):
+    compiled = jit(lambda x: x * None, cache=cache)
+    for size in (2, 3):
+        with pytest.raises(TypeError, match=r"for \*: 'Tensor' and 'NoneType'"):
+            compiled(torch.ones(size))

@@ -88,17 +88,16 @@ class Attribute(Step[Any, str], Written[Any, str, object]):
         return getattr(owner, key, MISSING)
 
     def restore(self, owner: Any, key: str, before: object) -> None:
-        plain = _plain_setters(owner)
         if before is not MISSING:
-            plain.__setattr__(owner, key, before)
+            set_attribute(owner, key, before)
         elif hasattr(owner, key):
-            plain.__delattr__(owner, key)
+            self.remove(owner, key)
 
     def assignment(self, owner: str, key: object, value: str, context: Context) -> str:
-        return f"setattr({owner}, {key!r}, {value})"
+        return f"{context.object(set_attribute, 'set_attribute')}({owner}, {key!r}, {value})"
 
     def remove(self, owner: Any, key: str) -> None:
-        delattr(owner, key)
+        _plain_setters(owner).__delattr__(owner, key)
 
 
 class Item(Step[Any, Any], Written[Any, Any, object]):
@@ -293,6 +292,11 @@ def _plain_setters(target: object) -> Any:
     if isinstance(target, type):
         return type
     return object if isinstance(type(target).__setattr__, types.FunctionType) else type(target)
+
+
+def set_attribute(target: Any, name: str, value: object) -> None:
+    """Set an attribute of an object. What its class does where one is set was done when the program was acquired."""
+    _plain_setters(target).__setattr__(target, name, value)
 
 
 def refill(container: Any, contents: Any) -> None:

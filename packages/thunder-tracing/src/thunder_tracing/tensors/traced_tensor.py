@@ -197,6 +197,9 @@ class SymbolicTracedTensor(TracedTensor):
     _calls: Callable[..., Any]
 
 
+SymbolicTracedTensor.__name__ = TracedTensor.__name__
+
+
 def symbolic_traced_tensor() -> type[SymbolicTracedTensor]:
     """Return their class in programs with symbolic numbers: operators that user code replaced are the user's."""
     return _symbolic_but_for(frozenset(filter(is_replaced, _OPERATORS)))
