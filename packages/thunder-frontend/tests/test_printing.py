@@ -2,6 +2,7 @@
 
 import cProfile
 import io
+import logging
 import sys
 import threading
 import warnings
@@ -11,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from thunder_frontend import DataDependentError, jit
+from thunder_frontend import AcquisitionError, DataDependentError, jit
 from thunder_frontend._library_code.torch_warnings import Warned, unless_it_warns
 
 
@@ -212,3 +213,64 @@ def test_a_profiler_goes_on_after_functions_that_may_warn_are_recorded(profiler)
         )  # where it is no function
     finally:
         sys.setprofile(None)
+
+
+class Streams:
+    def __init__(self):
+        self.text, self.binary = io.StringIO(), io.BytesIO()
+
+    def contents(self):
+        return self.text.getvalue(), self.binary.getvalue()
+
+
+def writes(streams, x):
+    count = streams.text.write(f"{x.shape[0]} ")
+    streams.text.writelines(line for line in ("a", "b"))
+    streams.binary.write(b"c")
+    streams.text.flush()
+    return x * count
+
+
+def reads_what_it_wrote(streams, x):
+    streams.text.write("a")
+    return x * len(streams.text.getvalue())
+
+
+def logs(streams, x):
+    LOGGER.info("of %d elements", x.shape[0])
+    return x * 2
+
+
+LOGGER = logging.getLogger(__name__)
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+@pytest.mark.parametrize("program", [writes, reads_what_it_wrote, logs], ids=lambda f: f.__name__)
+def test_each_call_writes_to_streams_from_outside(program, monkeypatch):
+    monkeypatch.setattr(LOGGER, "propagate", False)
+    LOGGER.setLevel("INFO")
+    left = []
+    for function in (program, jit(program, fallback="split")):
+        streams = Streams()
+        handler = logging.StreamHandler(streams.text)
+        LOGGER.addHandler(handler)
+        try:
+            results = [function(streams, torch.ones(size)).tolist() for size in (2, 2, 3, 3, 2)]
+        finally:
+            LOGGER.removeHandler(handler)
+        left.append((results, streams.contents()))
+    assert left[0] == left[1]
+
+
+def test_logged_times_are_those_of_each_call(monkeypatch):
+    monkeypatch.setattr(LOGGER, "propagate", False)
+    LOGGER.setLevel("INFO")
+    handler = logging.StreamHandler(stream := io.StringIO())
+    handler.setFormatter(logging.Formatter("%(asctime)s"))
+    LOGGER.addHandler(handler)
+    try:
+        with pytest.raises(AcquisitionError, match="it logs the time"):
+            jit(logs, fallback="error")(None, torch.ones(2))
+    finally:
+        LOGGER.removeHandler(handler)
+    assert not stream.getvalue()

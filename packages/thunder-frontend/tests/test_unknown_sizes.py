@@ -485,7 +485,12 @@ def test_sizes_of_the_run_that_are_one_by_chance_are_broadcast_as_in_eager():
         return (x[x > 0] + y[y > 0]) * (x + noise).sum()
 
     compiled = jit(program, fallback="error")
-    for x, y in [((1.0, 2, 0), (3.0, 0, 0)), ((1.0, 2, 0), (3.0, 4, 0)), ((1.0, 0, 0), (3.0, 4, 0)), ((1.0, 0, 0), (0, 0, 0))]:
+    for x, y in [
+        ((1.0, 2, 0), (3.0, 0, 0)),
+        ((1.0, 2, 0), (3.0, 4, 0)),
+        ((1.0, 0, 0), (3.0, 4, 0)),
+        ((1.0, 0, 0), (0, 0, 0)),
+    ]:
         x, y = torch.tensor(x, requires_grad=True), torch.tensor(y)
         results = []
         for function in (program, compiled):

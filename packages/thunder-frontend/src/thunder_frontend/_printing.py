@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _io
 import functools
 import re
 import warnings
@@ -15,6 +16,7 @@ from thunder_frontend._tracebacks import is_of_thunder, users_stacklevel
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, External
+from thunder_interpreter import DECLINED
 from thunder_ir import Proxy, TensorProxy
 from thunder_tracing.tracer import Tracer
 
@@ -25,6 +27,10 @@ STATE_OF_WARNINGS = ("filters", "showwarning", "_showwarnmsg_impl")
 
 def _warn_the_caller(message: Any, category: Any, source: Any) -> None:
     warnings.warn(message, category, stacklevel=users_stacklevel(), source=source)
+
+
+STREAMS = (_io.StringIO, _io.TextIOWrapper, _io.BytesIO, _io.BufferedWriter, _io.BufferedRandom, _io.FileIO)
+WRITING = frozenset([getattr(stream, name) for stream in STREAMS for name in ("write", "writelines", "flush")])
 
 
 class Text(str):
@@ -43,7 +49,7 @@ class Prints:
         sharp: tells of a sharp edge.
     """
 
-    def __init__(self, calls: Tracer, external: GuardedState, sharp: Callable[[str], None]) -> None:
+    def __init__(self, calls: Tracer, external: GuardedState, sharp: Callable[..., None]) -> None:
         self._calls, self._external, self._sharp = calls, external, sharp
 
     def __call__(
@@ -57,6 +63,25 @@ class Prints:
         self._sharp("it calls print(), which prints when all of a call is computed")
         target = None if source is None else External(source)
         self._calls.later.append(Effect("print", target, (sep, end, flush), [self._part(v) for v in values]))
+
+    def to_streams(self) -> dict[Any, Callable[..., Any]]:
+        """Return what methods in C by which streams from outside are written to do in a program: the same, later."""
+        return {method: functools.partial(self._to_stream, method) for method in WRITING}
+
+    def time_of_record(self, *_: Any, **__: Any) -> Any:
+        """Refuse text that has the time of a record which is logged: each call has another one."""
+        self._sharp("it logs the time, which later calls would log again", True)
+        return DECLINED
+
+    def _to_stream(self, method: Any, stream: Any, *args: Any) -> Any:
+        if self._external.source_of(stream) is None:
+            return DECLINED
+        self._sharp(f"it calls {method.__name__}(), which writes when all of a call is computed")
+        self._external.fix_identity(stream)
+        args = tuple([list(a) if method.__name__ == "writelines" else a for a in args])
+        give = functools.partial(method, stream, *args)
+        self._calls.later.append(Effect("warning", External(held(give, method.__name__)), None, None))
+        return len(args[0]) if method.__name__ == "write" else None
 
     def warn(
         self,

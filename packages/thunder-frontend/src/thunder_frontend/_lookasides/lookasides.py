@@ -201,11 +201,13 @@ def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
         transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
+        logging.Formatter.formatTime: acquisition.prints.time_of_record,
         functools.reduce: Interpreted(in_python.reduce),
         print: acquisition.prints,
         in_python.bound: types.MethodType,
         in_python.remade: in_python.remade,
         warnings.warn_explicit: acquisition.prints.warn,
+        **acquisition.prints.to_streams(),
         torch.autograd.Variable: functools.partial(variable, acquisition),
     }
 

@@ -27,6 +27,9 @@ class LayoutsOfTensors(Protocol):
     def fake(self, tensor: TracedTensor) -> torch.Tensor:
         """Return a fake tensor, laid out as eager's would be."""
 
+    def offset(self, tensor: TracedTensor) -> int:
+        """Return where in its storage a tensor starts, and guard that of inputs."""
+
     def assume(self, proxy: TensorProxy) -> None:
         """Say of a value that only the run of the program brings how it will be laid out."""
 
