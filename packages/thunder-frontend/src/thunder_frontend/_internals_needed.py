@@ -27,6 +27,7 @@ MISSING = fill(
         "torch._C._len_torch_dispatch_stack",
         "torch._C._len_torch_function_stack",
         "torch._C._nn",
+        "torch._assert",
         "torch._check",
         "torch._check_index",
         "torch._check_is_size",
