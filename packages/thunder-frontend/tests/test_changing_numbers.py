@@ -395,3 +395,42 @@ def test_mathematics_of_numbers_that_change_is_refused_for_the_same(function, nu
         else:
             torch.testing.assert_close(compiled(X, number), expected, rtol=0, atol=0, equal_nan=True)
     assert cache_misses(compiled) <= 4  # the first number, its like, those that are refused, NaN
+
+
+class Counting(torch.optim.Optimizer):
+    """Scales its steps by how many it made, as optimizers that correct a bias do."""
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": 0.1, "epochs": 0})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["step"] = 0
+                state["step"] += 1
+                p.add_(p.grad, alpha=-group["lr"] * math.sqrt(1 - 0.9 ** state["step"]))
+            group["epochs"] += 1
+
+
+def test_a_step_of_an_optimizer_that_counts_needs_one_program():
+    weights, steps = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)], []
+    for weight in weights:
+        optimizer = Counting([weight])
+
+        def step(x, weight=weight, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (weight * x).sin().sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        steps.append(step)
+    compiled = jit(steps[1], fallback="error")
+    for i in range(7):
+        x = torch.full((3,), 0.5 + i)
+        torch.testing.assert_close(compiled(x), steps[0](x))
+        torch.testing.assert_close(weights[1], weights[0])
+    assert cache_misses(compiled) == 3  # without state, the first step with it, and all others
