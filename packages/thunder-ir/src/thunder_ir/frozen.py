@@ -102,10 +102,9 @@ def _constructor(cls: Any, fields: tuple[dataclasses.Field[Any], ...], frozen: b
 
 def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     """Return what gives the tuple of some attributes."""
-    if not names:
-        return lambda self: ()
-    get: Any = attrgetter(*names)
-    return get if len(names) > 1 else lambda self: (get(self),)
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda self: tuple([getattr(self, name) for name in names])
 
 
 @recursive_repr()
