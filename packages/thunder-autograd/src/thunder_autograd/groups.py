@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd.programs import dimensions, sizes_of
 from thunder_autograd.traits import Trait, Traits
-from thunder_ir import BoundSymbol, Proxy, dataclass
+from thunder_ir import BoundSymbol, Proxy
 from thunder_ir.passes import stays
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_autograd.groups import Group, Item, settle
@@ -22,7 +22,6 @@ from thunder_ir import (
     TensorProxy,
     ThunderError,
     Trace,
-    dataclass,
     flat_proxies,
     recording,
     substitute,

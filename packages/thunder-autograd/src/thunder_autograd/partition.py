@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from thunder_autograd.costs import drawing, recomputation
 from thunder_autograd.flow import Network
 from thunder_autograd.programs import Joint, live_calls
 from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
-from thunder_ir import BoundSymbol, OpTags, Proxy, dataclass, flat_proxies
+from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies, quickly_made
 
 InRegions = Callable[[BoundSymbol], float | None]
 """What computing a call once more costs within a region of others, in bytes of memory traffic that take as long;
@@ -26,6 +27,7 @@ HALVINGS = 6  # of the range of eagerness in which the one that PATIENCE allows 
 WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What becomes of one value that the backward program needs.

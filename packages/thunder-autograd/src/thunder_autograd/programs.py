@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import BoundSymbol, Provenance, Proxy, TensorProxy, ThunderError, Trace, dataclass, flat_proxies
+from thunder_ir import BoundSymbol, Provenance, Proxy, TensorProxy, ThunderError, Trace, flat_proxies
 from thunder_ir.passes import stays
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd.traits import Trait, Traits
-from thunder_ir import BoundSymbol, Builder, Names, OpTags, Proxy, dataclass, recording
+from thunder_ir import BoundSymbol, Builder, Names, OpTags, Proxy, recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from thunder_ir import RuleTable, Symbol, dataclass
+from thunder_ir import RuleTable, Symbol
 
 
 class Zero(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace, has_origin
@@ -11,7 +11,7 @@ from thunder_autograd.partition import Decision, InRegions, choose
 from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, sizes_of
 from thunder_autograd.replay import Draws, Replay
 from thunder_autograd.traits import Traits
-from thunder_ir import BoundSymbol, NumberProxy, OpTags, Provenance, Proxy, TensorProxy, Trace, dataclass, flat_proxies
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
 
 Partition = Literal["min-cut", "fused", "save-all"]
 

@@ -8,13 +8,14 @@ what it is given in its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd.programs import ACCUMULATES, live_calls, totals_of
 from thunder_autograd.split import Split
 from thunder_autograd.traits import Traits
 from thunder_autograd.variants import remaining_gradients, without_zeros
-from thunder_ir import BoundSymbol, Provenance, Proxy, Trace, dataclass, flat_proxies, substitute
+from thunder_ir import BoundSymbol, Provenance, Proxy, Trace, flat_proxies, substitute
 from thunder_ir.passes import stays
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from thunder_ir import BoundSymbol, Names, OpTags, Proxy, TensorProxy, dataclass, value_of
+from thunder_ir import BoundSymbol, Names, OpTags, Proxy, TensorProxy, value_of
 
 CHEAP_TAGS = frozenset(
     {OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.CREATION, OpTags.CAST, OpTags.VIEW}

@@ -11,10 +11,9 @@ import importlib.util
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
-
-from thunder_ir import dataclass
 
 LEVEL = 2
 """How much LLVM optimises when it chooses instructions."""

@@ -6,13 +6,13 @@ So a process whose kernels are all on disk never loads LLVM.
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from thunder_executors_llvm import binding
 from thunder_executors_llvm.binding import Machine
 from thunder_executors_llvm.disk import Disk, default_disk, key_of
-from thunder_ir import dataclass
 
 PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 """What Linux says of a processor, from which LLVM's answers follow."""

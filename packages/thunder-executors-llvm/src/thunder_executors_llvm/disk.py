@@ -9,10 +9,8 @@ import hashlib
 import os
 import stat
 import tempfile
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from thunder_ir import dataclass
 
 VARIABLE = "THUNDER_LLVM_CACHE"
 """Names the folder; empty: nothing is kept on disk."""

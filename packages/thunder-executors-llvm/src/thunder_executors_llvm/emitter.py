@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from thunder_executors_llvm.target import Target
-from thunder_ir import DType, dataclass, dtypes
+from thunder_ir import DType, dtypes
 
 SCALARS = {
     dtypes.bool8: "i1", dtypes.uint8: "i8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,7 @@ from thunder_executors_llvm.selection import unfit, why_not, worth
 from thunder_executors_llvm.several import Several
 from thunder_executors_llvm.side_by_side import AFTER, FEWEST_CALLS, side_by_side
 from thunder_executors_llvm.target import here
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, dataclass
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
 from thunder_loops import CannotLower, cost_again, lower, parts_of
 

@@ -5,12 +5,12 @@ A scan goes on from lane to lane where vectors run along it: in the order of its
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from thunder_executors_llvm.emitter import SCALARS, Emitter, Value, part, type_of
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_executors_llvm.target import Target
-from thunder_ir import DType, dataclass, dtypes
+from thunder_ir import DType, dtypes
 from thunder_loops import Reduce, Scan
 
 STEP = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from thunder_executors_llvm.binding import LEAST
 from thunder_executors_llvm.disk import Disk
 from thunder_executors_llvm.loading import in_memory
 from thunder_executors_llvm.render import NAME, Rendered, render
 from thunder_executors_llvm.target import Target
-from thunder_ir import dataclass
 from thunder_loops import LoopPlan
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from thunder_executors_llvm.conversion import convert
 from thunder_executors_llvm.emitter import MANGLED, SCALARS, Emitter, Value, splat, type_of
-from thunder_ir import DType, dataclass, dtypes
+from thunder_ir import DType, dtypes
 from thunder_loops import Access, Add, Load, LoopPlan, Store
 
 ALL = splat("i1", "true")

@@ -10,9 +10,8 @@ import ctypes
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-
-from thunder_ir import dataclass
 
 HEADER, SECTION, SYMBOL, RELOCATION = "<4sB11xHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ", "<QIIq"
 X86_64, RELATIVE, CALL = 62, 2, 4

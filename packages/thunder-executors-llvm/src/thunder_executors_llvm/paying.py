@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.memo import structure_now
 from thunder_executors_llvm.selection import BRANCHES, digests, elements
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, dataclass, devices, dtypes, value_of
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
 from thunder_loops import SCANNING, Parts, moves_only, operation_cost
 from thunder_prims import full, stride_order

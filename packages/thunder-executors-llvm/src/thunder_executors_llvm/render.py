@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from thunder_executors_llvm.conversion import convert, to_bfloat16
 from thunder_executors_llvm.emitter import RARELY, Emitter, Value
@@ -11,7 +12,7 @@ from thunder_executors_llvm.memory import Memory
 from thunder_executors_llvm.rounding import exact, rounded_at_once, with_short_nans
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_executors_llvm.target import Target
-from thunder_ir import dataclass, dtypes
+from thunder_ir import dtypes
 from thunder_loops import (
     ACROSS,
     Compute,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from thunder_executors_llvm.emitter import Emitter, Value
 from thunder_executors_llvm.target import Target
-from thunder_ir import DType, dataclass, dtypes
+from thunder_ir import DType, dtypes
 
 Write = Callable[..., Value]
 """From the emitter and the operands to the result."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,7 @@ from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import output_strides
 from thunder_executors_llvm.support import launcher
 from thunder_executors_llvm.target import Target
-from thunder_ir import Trace, dataclass, dtypes
+from thunder_ir import Trace, dtypes
 from thunder_loops import (
     GRAIN,
     Buffer,

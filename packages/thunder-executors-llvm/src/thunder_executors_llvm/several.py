@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +12,6 @@ import torch
 
 from thunder_executors_llvm.runner import REMEMBERED, Overwriting, Prepared, Step, look_at
 from thunder_executors_llvm.support import several_launcher
-from thunder_ir import dataclass
 from thunder_torch.profiling import shown
 
 try:

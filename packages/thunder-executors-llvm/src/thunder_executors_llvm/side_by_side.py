@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from thunder_executors import FusionExecutor, Region, calls_of, free_after_last_use
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import elements
 from thunder_executors_llvm.several import Part, Several
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, dataclass, flat_proxies
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, flat_proxies
 from thunder_ir.passes import has_effect, trace_pass
 
 FEWEST = 4

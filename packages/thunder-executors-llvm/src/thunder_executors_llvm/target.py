@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -10,7 +11,6 @@ import torch
 from thunder_executors_llvm.binding import Machine
 from thunder_executors_llvm.compiler import host
 from thunder_executors_llvm.library import address_of
-from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors import Declined
-from thunder_ir import TensorProxy, dataclass, devices, dtypes
+from thunder_ir import TensorProxy, devices, dtypes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ cuDNN: PyTorch's own choice of kernels for attention is the same there, at less 
 
 from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
 
-from thunder_ir import dataclass
+import torch
 
 
 @dataclass(frozen=True, slots=True)

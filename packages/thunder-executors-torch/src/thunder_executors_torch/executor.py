@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from thunder_executors import (
     provide_language_of_operators,
 )
 from thunder_executors_torch import recorded
-from thunder_ir import BoundSymbol, DuplicateRuleError, OpTags, Symbol, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, DuplicateRuleError, OpTags, Symbol, TensorProxy
 from thunder_torch import find_symbol, opaque_call, symbol_of, tensor_language, view_argument
 from thunder_torch.communication import EFFECTS
 from thunder_torch.names import path_of

@@ -7,11 +7,12 @@ is drawn twice, and what is kept is what eager PyTorch keeps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy, dataclass
+from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy
 from thunder_torch.metadata import map_tensors
 from thunder_torch.opaque import call_of, derivative_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors.checked import Checked
@@ -19,7 +20,6 @@ from thunder_ir import (
     Proxy,
     Symbol,
     Trace,
-    dataclass,
     recording,
     substitute,
 )

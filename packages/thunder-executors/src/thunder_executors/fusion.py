@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors.executor import Executor
 from thunder_executors.implementation import Declined, Implementation, of_arguments
 from thunder_executors.stages import producers_of, stages_of
-from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, Trace, dataclass
+from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, Trace
 from thunder_ir.passes import evaluate
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thunder_executors.errors import ExecutorError
-from thunder_ir import BoundSymbol, Symbol, Trace, UnknownNumberError, dataclass
+from thunder_ir import BoundSymbol, Symbol, Trace, UnknownNumberError
 
 if TYPE_CHECKING:
     from thunder_executors.executor import Executor

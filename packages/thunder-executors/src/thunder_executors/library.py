@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
-
-from thunder_ir import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from thunder_executors.order import bytes_of
-from thunder_ir import OpTags, Proxy, Trace, dataclass
+from thunder_ir import OpTags, Proxy, Trace
 
 
 @dataclass(frozen=True, slots=True)

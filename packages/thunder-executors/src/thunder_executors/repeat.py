@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from thunder_executors.fusion import FusionExecutor, Grouped, grouped
 from thunder_executors.order import bytes_of
-from thunder_ir import BoundSymbol, Names, OpTags, Proxy, Trace, dataclass, reached
+from thunder_ir import BoundSymbol, Names, OpTags, Proxy, Trace, reached
 from thunder_ir.passes import dead_code_elimination
 from thunder_ir.passes.traits import has_effect, is_random, may_fail
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, dataclass, number_proxy
+from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, number_proxy
 from thunder_torch.convert import proxy_of
 from thunder_tracing.bailouts import Bailout
 from thunder_tracing.tensors.array_calls import as_tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +14,6 @@ from thunder_frontend._jit import compiled_function, jit
 from thunder_frontend._module import ThunderModule
 from thunder_frontend._report import FallbackWarning, SplitOff
 from thunder_frontend.options import DEFAULT_FALLBACK
-from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import DataDependentError
-from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, dataclass, is_unknown, map_values
+from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, is_unknown, map_values
 from thunder_ir.unknown import described, terms_of
 from thunder_torch import opaque_call
 from thunder_tracing.bailouts import TAGS, Bailout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from thunder_guards import Specialisation, ordered, result_views, specialise
 from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import Built, is_plain
 from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
-from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, dataclass, recording, substitute
+from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy, tidy_apart
 from thunder_torch import DataDependentShapeError, sized, symbol_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import warnings
+from dataclasses import dataclass
 
 from thunder_frontend._tracebacks import users_stacklevel
-from thunder_ir import ThunderError, dataclass
+from thunder_ir import ThunderError
 
 
 class FallbackWarning(UserWarning):

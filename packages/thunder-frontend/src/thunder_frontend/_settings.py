@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_frontend._external_state.dynamic_values import DynamicValues
 from thunder_frontend._outcomes import Path
 from thunder_frontend._splits import Splits
-from thunder_ir import Symbol, dataclass
+from thunder_ir import Symbol
 from thunder_tracing.tensors.known_values import ValueSpecialisation
 
 

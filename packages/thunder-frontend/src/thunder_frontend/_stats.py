@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_guards.traces import prologue_trace
-from thunder_ir import dataclass
 
 
 class Timer:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -20,7 +21,6 @@ from thunder_frontend._library_code.module_calls import call_module
 from thunder_guards.kinds import is_value
 from thunder_guards.own_code import name_in, package_of
 from thunder_interpreter import Place, resume, resume_raising
-from thunder_ir import dataclass
 from thunder_tracing.made_objects import overridden
 
 NESTED = 0x10

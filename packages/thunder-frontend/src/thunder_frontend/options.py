@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
 from thunder_frontend._transforms import Transform
-from thunder_ir import dataclass
 
 
 class CACHE_OPTIONS(StrEnum):  # noqa: N801  (the name that its users know)

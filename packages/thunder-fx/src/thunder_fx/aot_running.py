@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +20,7 @@ from thunder_fx.running import computation_of
 from thunder_fx.to_fx import Decompositions, to_fx
 from thunder_guards import Program, Specialisation, specialise
 from thunder_guards.program import written_inputs
-from thunder_ir import Builder, TensorProxy, Trace, dataclass, recording
+from thunder_ir import Builder, TensorProxy, Trace, recording
 from thunder_torch.differentiated import keep_written_inputs
 from thunder_torch.grad_modes import with_gradients
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.fx import GraphModule
 from thunder_fx.errors import FXError
 from thunder_fx.from_fx import from_fx
 from thunder_fx.to_fx import to_fx
-from thunder_ir import NumberProxy, Proxy, TensorProxy, Trace, dataclass
+from thunder_ir import NumberProxy, Proxy, TensorProxy, Trace
 
 Read = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 

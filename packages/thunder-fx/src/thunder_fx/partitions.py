@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -14,7 +15,7 @@ from thunder_executors import grad_rule, resolve_executors
 from thunder_fx.errors import FXError
 from thunder_fx.from_fx import from_fx
 from thunder_fx.to_fx import Decompositions, to_fx
-from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, Trace, dataclass
+from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, Trace
 from thunder_ir.passes.renaming import renamed
 from thunder_prims import tidy
 from thunder_torch.opaque import OpaqueSymbol

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors import execution_traces, runnable
 from thunder_guards import Program, ordered, result_views
 from thunder_guards.program import new_values, written_inputs
-from thunder_ir import BoundSymbol, TensorProxy, Trace, dataclass
+from thunder_ir import BoundSymbol, TensorProxy, Trace
 from thunder_ir.passes import dead_code_elimination
 from thunder_torch.differentiated import Backward, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients

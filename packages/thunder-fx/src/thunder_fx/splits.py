@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -16,7 +17,7 @@ from thunder_fx.errors import NodeError
 from thunder_fx.graphs import enters_level, leaves_level
 from thunder_fx.symbolic_inputs import SymbolicInputs
 from thunder_guards import MISSED, missed
-from thunder_ir import ThunderError, dataclass
+from thunder_ir import ThunderError
 from thunder_tracing import SymbolicNumbers
 
 

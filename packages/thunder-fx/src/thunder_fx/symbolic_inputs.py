@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from thunder_ir import dataclass
 from thunder_tracing import SymbolicNumbers
 
 FIXED = (0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,7 +12,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from thunder_fx.errors import FXError
-from thunder_ir import dataclass
 from thunder_torch.opaque import call_of
 
 operators = torch.ops.higher_order

@@ -6,11 +6,11 @@ import operator
 import types
 from collections import OrderedDict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from thunder_guards.buffers import copy_of, holds
 from thunder_guards.places import MISSING, WRITTEN, builtin_kind, contents_of, is_empty, is_slot
-from thunder_ir import dataclass
 
 Place: TypeAlias = tuple[int, str, Any]
 """The ``id`` of an object that is written to, the kind of write, and the name or key."""

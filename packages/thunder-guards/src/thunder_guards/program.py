@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_guards._guards import GONE, ArgumentsGuard, EnvironmentGuard, Guard, TensorMetadata
 from thunder_guards.sources import Place, Source
-from thunder_ir import Symbol, TensorProxy, Trace, dataclass
+from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 
 OWN_NAMES = (
     "args", "kwargs", "miss", "computation", "held", "holds",
@@ -18,6 +18,7 @@ OWN_NAMES = (
 """What generated functions use as they are, so that no input can have the name."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Input:
     """An external tensor that a program reads.

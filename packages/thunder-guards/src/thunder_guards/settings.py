@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import dataclass
 from thunder_torch.uncast import AUTOCAST_DEVICES
 
 GETTERS = ("_get_{}", "get_{}", "_is_{}", "is_{}", "_{}")

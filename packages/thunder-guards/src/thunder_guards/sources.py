@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from thunder_guards.places import STEPS
-from thunder_ir import Context, dataclass, literal
+from thunder_ir import Context, literal, quickly_made
 
 COMPARABLE = ("attribute", "item", "kept item", "cell")
 UNKNOWN = object()
@@ -16,6 +16,7 @@ Place: TypeAlias = tuple[Any, ...]
 """A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """A way from a root (the arguments, or an object that the compiled function holds) to a value.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors import to_callable
@@ -20,7 +21,6 @@ from thunder_ir import (
     TensorProxy,
     Trace,
     UnknownNumberError,
-    dataclass,
     flat_proxies,
 )
 from thunder_ir.polynomials import Atom, Bounds, decided, difference, narrowed, polynomial_of, range_of

@@ -21,7 +21,7 @@ from thunder_ir.errors import (
     VerificationError,
 )
 from thunder_ir.execution_file import set_execution_callback_file
-from thunder_ir.frozen import dataclass
+from thunder_ir.frozen import quickly_made
 from thunder_ir.languages import Language
 from thunder_ir.literals import Context, literal, register_literal
 from thunder_ir.locations import Location
@@ -55,9 +55,9 @@ __all__ = [
     "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy", "OpTags",
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
-    "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "dataclass", "device", "devices",
-    "dtype", "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "map_values",
-    "number_proxy", "print_function", "provide_default_language", "reached", "record", "recording",
+    "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
+    "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "map_values",
+    "number_proxy", "print_function", "provide_default_language", "quickly_made", "reached", "record", "recording",
     "register_codec", "register_literal", "same_shape", "save_trace",
     "set_execution_callback_file", "speaking", "substitute", "trace_of", "tree_map",
     "value_of", "values_in", "verify",

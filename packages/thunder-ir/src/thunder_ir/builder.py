@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from thunder_ir.errors import OutsideTraceError
-from thunder_ir.frozen import dataclass
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
 from thunder_ir.polynomials import Bounds, decided, difference, is_next_to_least, narrowed, polynomial_of

@@ -8,9 +8,9 @@ import linecache
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from thunder_ir.frozen import dataclass
 from thunder_ir.literals import Context, literal
 from thunder_ir.names import Names, is_name
 from thunder_ir.proxies import Proxy

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from thunder_ir.errors import DeviceError
-from thunder_ir.frozen import dataclass
 
 
 class DeviceType(Enum):

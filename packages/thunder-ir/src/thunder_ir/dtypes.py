@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 
 from thunder_ir.errors import DTypeError
-from thunder_ir.frozen import dataclass
 
 
 class Kind(IntEnum):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import linecache
-
-from thunder_ir.frozen import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir.frozen import dataclass
 from thunder_ir.keys import key_of
 from thunder_ir.proxies import Proxy
 from thunder_ir.symbols import BoundSymbol, OpTags

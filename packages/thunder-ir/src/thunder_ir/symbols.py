@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
 from thunder_ir.builder import Builder, current_builder, recording
 from thunder_ir.errors import OutsideTraceError
-from thunder_ir.frozen import dataclass
+from thunder_ir.frozen import quickly_made
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
 from thunder_ir.number_proxies import NumberProxy
@@ -150,6 +150,7 @@ def _is_arithmetic(args: tuple[Any, ...], output: Any) -> bool:
     return isinstance(output, NumberProxy) and all([isinstance(p, NumberProxy) and p.name for p in flat_proxies(args)])
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False, slots=True)
 class BoundSymbol:
     """One call of a symbol in a trace.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thunder_ir.builder import Builder, Constraint, recording
 from thunder_ir.codegen import Source, print_function, print_once
 from thunder_ir.execution_file import as_edited
-from thunder_ir.frozen import dataclass
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
 from thunder_ir.number_proxies import NumberProxy

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_ir.builder import find_builder
 from thunder_ir.errors import UnknownNumberError
-from thunder_ir.frozen import dataclass
 
 Terms = tuple[tuple[tuple[Any, ...], int], ...]
 """An integer as a sum of products: the factors of each, number proxies, and how often their product counts."""

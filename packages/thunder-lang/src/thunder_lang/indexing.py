@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DimensionError, DTypeError, IntegerProxy, NumberProxy, ShapeError, TensorProxy, dataclass, dtypes
+from thunder_ir import DimensionError, DTypeError, IntegerProxy, NumberProxy, ShapeError, TensorProxy, dtypes
 from thunder_lang.creation import full, tensor
 from thunder_lang.dims import as_tensor, canonical_dim, need_tensor
 from thunder_lang.gathering import source_like

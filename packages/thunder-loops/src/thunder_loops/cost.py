@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, dataclass, reached, value_of
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, reached, value_of
 from thunder_loops.nest import Compute, LoopProgram, Nest, Reduce, Scan, Size
 from thunder_loops.operations import OPERATIONS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from thunder_ir import BoundSymbol, DType, TensorProxy, Trace, dataclass, dtypes
+from thunder_ir import BoundSymbol, DType, TensorProxy, Trace, dtypes
 from thunder_ir.passes import leading_to
 from thunder_loops.adding import ADDING, added_dims, check_addable, write_addition, zeros
 from thunder_loops.build import Builder, Elsewhere, turned

@@ -7,8 +7,9 @@ again then, unless it is kept. The elements of an output that the last sweep wri
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from thunder_ir import dataclass, dtypes
+from thunder_ir import dtypes
 from thunder_loops.cost import operation_cost
 from thunder_loops.nest import Compute, Load, Reduce, Statement, Store, reads
 

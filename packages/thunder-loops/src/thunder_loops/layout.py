@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from thunder_ir import dataclass
 from thunder_loops.index import Index
 from thunder_loops.nest import Load, Nest, Position, Reduce, Statement, Store
 

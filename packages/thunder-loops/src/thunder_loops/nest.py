@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from thunder_ir import DType, dataclass
+from thunder_ir import DType
 from thunder_loops.index import Index
 
 Size = int | str

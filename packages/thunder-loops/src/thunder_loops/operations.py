@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from thunder_ir import DType, dataclass, dtypes
+from thunder_ir import DType, dtypes
 
 Array = Any
 """A NumPy array, or a scalar of NumPy."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from thunder_executors import Region
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, dataclass
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand, leading_to
 from thunder_ir.passes.traits import may_fail
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from thunder_ir import dataclass
 from thunder_loops.holding import Hold, Sweeps
 from thunder_loops.index import Index
 from thunder_loops.layout import Strides, Walk, walks

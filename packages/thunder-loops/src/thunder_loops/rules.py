@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import BoundSymbol, Symbol, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, Symbol, TensorProxy
 from thunder_ir.rules import RuleTable
 from thunder_loops.index import Index
 

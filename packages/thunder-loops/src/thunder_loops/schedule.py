@@ -8,9 +8,8 @@ every number of threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from thunder_ir import dataclass
 from thunder_loops.index import Index
 from thunder_loops.layout import Strides, row_major_strides
 from thunder_loops.nest import (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import NumberProxy, dataclass, is_unknown
+from thunder_ir import NumberProxy, is_unknown
 from thunder_loops.index import Index
 from thunder_loops.nest import Axis, Size
 from thunder_loops.rules import CannotLower, Place

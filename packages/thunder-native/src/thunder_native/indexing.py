@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
-from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy
 from thunder_native.schema import call
 from thunder_native.table import CannotExpress, Slot, Table
 from thunder_native.views import part

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 
 import torch
-
-from thunder_ir import dataclass
 
 OBJECT_WORDS = 8
 """How many words of a Python object that holds a tensor are looked at."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from thunder_executors import Region
-from thunder_ir import BoundSymbol, IntegerProxy, Proxy, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, IntegerProxy, Proxy, TensorProxy
 from thunder_ir.passes import leading_to
 from thunder_native.kernels import Elsewhere
 from thunder_native.registry import Written, is_inner, makes_new, row_of, written

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from dataclasses import dataclass
 
 import torch
 from torch._ops import OpOverload
 
 from thunder_executors_llvm import runner as llvm
-from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, dataclass, devices
+from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, devices
 from thunder_native.kernels import fused
 from thunder_native.schema import dispatch
 from thunder_native.table import CannotExpress, Table, Word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,6 @@ import torch
 from thunder_executors_llvm import binding, compiler, library
 from thunder_executors_llvm.disk import default_disk
 from thunder_executors_llvm.loading import in_memory
-from thunder_ir import dataclass
 from thunder_native import machine_code
 from thunder_native.layout import Layout, layout
 

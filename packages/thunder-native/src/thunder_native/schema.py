@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
 
 from thunder_executors_llvm.library import torch_library
-from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy
 from thunder_native.machine_dispatch import STACK
 from thunder_native.table import CannotExpress, Slot, Table, Word, Words, bits, listed
 

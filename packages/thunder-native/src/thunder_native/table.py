@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
 import torch
 
-from thunder_ir import dataclass
 from thunder_native.layout import offset_of_tensors
 from thunder_native.runtime import torch_address
 

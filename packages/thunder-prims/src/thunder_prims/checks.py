@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_ir import (
@@ -15,7 +16,6 @@ from thunder_ir import (
     NumberProxy,
     ShapeError,
     TensorProxy,
-    dataclass,
     same_shape,
 )
 from thunder_ir.dtypes import Kind

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd import ZERO, jvp_rule, vjp_rule
 from thunder_autograd.traits import is_differentiable
-from thunder_ir import MissingRuleError, Symbol, TensorProxy, dataclass
+from thunder_ir import MissingRuleError, Symbol, TensorProxy
 from thunder_prims.creation import full
 
 Map = Callable[[TensorProxy], Any]

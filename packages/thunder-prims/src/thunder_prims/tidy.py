@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, are_one_number, dataclass, is_one
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, are_one_number, is_one
 from thunder_ir.passes import KEEP, dead_code_elimination, rewrite, trace_pass
 from thunder_prims.creation import full
 from thunder_prims.elementwise_binary import add, mul

@@ -8,11 +8,12 @@ made of operations that are listed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import DType, Symbol, TensorProxy, dataclass, dtypes
+from thunder_ir import DType, Symbol, TensorProxy, dtypes
 from thunder_lang import einsum_contracts
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import map_tensors, tensors_of

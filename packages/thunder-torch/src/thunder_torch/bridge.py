@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from thunder_autograd import (
     forward_and_backward,
     specialised_backward,
 )
-from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace, dataclass
+from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace
 from thunder_ir.trees import flatten, unflatten
 from thunder_prims import tidy
 from thunder_torch.gradient_memory import gradients_apart

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-from thunder_ir import TensorProxy, dataclass
+from thunder_ir import TensorProxy
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -31,7 +31,6 @@ from thunder_ir import (
     Symbol,
     TensorProxy,
     Trace,
-    dataclass,
     recording,
     substitute,
 )

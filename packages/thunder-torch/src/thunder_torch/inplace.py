@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from thunder_ir import dataclass
 from thunder_torch.around import Around
 from thunder_torch.errors import UnsupportedMutationError
 from thunder_torch.names import last_name, name_of, path_of, tensors_by_position

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from thunder_ir import Trace, dataclass
+from thunder_ir import Trace
 from thunder_torch.links import Links
 from thunder_torch.own_nodes import give_own_node, has_own_node
 from thunder_torch.result_hooks import let_be_hooked, skip_nothing

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from thunder_autograd import Split, Trait, Traits
-from thunder_ir import OpTags, Trace, dataclass
+from thunder_ir import OpTags, Trace
 from thunder_ir.trees import flatten
 
 

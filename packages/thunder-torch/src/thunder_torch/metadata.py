@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,6 @@ from thunder_ir import (
     IntegerProxy,
     NumberProxy,
     TensorProxy,
-    dataclass,
     find_builder,
     flat_proxies,
     is_unknown,

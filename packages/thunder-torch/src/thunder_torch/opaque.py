@@ -8,12 +8,13 @@ which are callables of tensors themselves, so that the rules apply to them again
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
-from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, dataclass, map_values
+from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_values
 from thunder_lang.language import core
 from thunder_torch.around import Around
 from thunder_torch.communication import communication_tags

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from thunder_ir import TensorProxy, Trace, dataclass, dtypes
+from thunder_ir import TensorProxy, Trace, dtypes
 from thunder_torch.names import last_name, name_of
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 from thunder_torch.traits import Trait, has_trait

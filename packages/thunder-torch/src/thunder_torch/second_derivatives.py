@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd import Split, differentiable_gradients
-from thunder_ir import BoundSymbol, Trace, dataclass
+from thunder_ir import BoundSymbol, Trace
 from thunder_ir.passes import dead_code_elimination
 from thunder_ir.trees import flatten
 from thunder_torch.linked_results import cut

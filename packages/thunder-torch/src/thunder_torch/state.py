@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from thunder_ir import DType, OpTags, Symbol, TensorProxy, current_builder, dataclass
+from thunder_ir import DType, OpTags, Symbol, TensorProxy, current_builder
 from thunder_torch.around import Around
 from thunder_torch.autocast import AutocastState, cast_arguments, is_listed
 from thunder_torch.convert import to_torch_dtype

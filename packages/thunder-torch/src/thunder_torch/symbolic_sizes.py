@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch._guards import Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
-from thunder_ir import IntegerProxy, dataclass
+from thunder_ir import IntegerProxy
 from thunder_torch.stand_ins import SizeEnv, StandIns
 
 RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -16,7 +16,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.own_code import of_library
 from thunder_guards.program import Effect
 from thunder_guards.sources import Source, held
-from thunder_ir import BoundSymbol, Location, Proxy, TensorProxy, Trace, dataclass, flat_proxies, recording, substitute
+from thunder_ir import BoundSymbol, Location, Proxy, TensorProxy, Trace, flat_proxies, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
 from thunder_torch import symbol_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.utils import _pytree as pytree
 from thunder_guards import Guard
 from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code
 from thunder_guards.symbolic import NumberInput
-from thunder_ir import Proxy, Symbol, Trace, UnknownNumberError, dataclass, recording
+from thunder_ir import Proxy, Symbol, Trace, UnknownNumberError, recording
 from thunder_tracing._function_tracer import FunctionTracer, SymbolicNumbers, TracedInput, TracedOutput, TracedWrite
 from thunder_tracing.tensors._regenerated import with_history
 from thunder_tracing.tensors.symbolic_numbers import NumbersMet

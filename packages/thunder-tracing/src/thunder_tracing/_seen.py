@@ -7,13 +7,12 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import dataclass
 from thunder_tracing._torch_versions import APPLIES, SETTINGS_OF_CALLS
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 

@@ -6,11 +6,12 @@ that raises can run as eager from its beginning, and raises what eager raises.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import OpTags, ThunderError, dataclass, is_unknown
+from thunder_ir import OpTags, ThunderError, is_unknown
 
 TAGS = (OpTags.DONT_DCE, OpTags.DONT_FUSE, OpTags.MAY_FAIL)
 

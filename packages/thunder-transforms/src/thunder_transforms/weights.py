@@ -5,13 +5,11 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import torch
-
-from thunder_ir import dataclass
 
 Parts = dict[str, torch.Tensor]
 

@@ -7,6 +7,7 @@ found to be the same, or the counterpart of the first's, do the reads become gua
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_guards import EmptyGuard, Guard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_guards.kinds import CODE, VALUES, is_value
 from thunder_guards.sources import Source, held
-from thunder_ir import BoundSymbol, Builder, NumberProxy, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, Builder, NumberProxy, TensorProxy
 from thunder_ir.trees import flat_proxies
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.traced_tensor import TracedTensor

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import DuplicateRuleError, dataclass
+from thunder_ir import DuplicateRuleError
 
 
 class Answer(Enum):

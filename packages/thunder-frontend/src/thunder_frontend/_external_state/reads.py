@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.attribute_reads import AttributeReads
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.container_reads import ContainerReads
-from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

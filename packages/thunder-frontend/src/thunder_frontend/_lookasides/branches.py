@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +23,6 @@ from thunder_ir import (
     Symbol,
     TensorProxy,
     Trace,
-    dataclass,
     recording,
     substitute,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from thunder_frontend._acquiring import Acquiring
 from thunder_guards.errors import AcquisitionError
 from thunder_interpreter import DECLINED
-from thunder_ir import OpTags, dataclass
+from thunder_ir import OpTags
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 

@@ -8,12 +8,13 @@ different answers to; the others are behind it, too. The tree only proposes; the
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_guards._codegen.specialise import Specialisation
 from thunder_guards._guards import GONE, TensorGuard, ValueGuard
 from thunder_guards.symbolic import fixed_numbers, told_by_numbers
-from thunder_ir import Context, dataclass
+from thunder_ir import Context
 
 Facts = dict[Hashable, tuple[Callable[[Context], str], Any]]
 """By question: Python source that asks it, and the answer that a specialisation expects."""

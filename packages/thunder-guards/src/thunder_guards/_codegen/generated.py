@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import linecache
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_guards.program import OWN_NAMES, Program
-from thunder_ir import Context, Names, dataclass, flat_proxies
+from thunder_ir import Context, Names, flat_proxies
 
 _NUMBERS = itertools.count()
 INDENT = "    "

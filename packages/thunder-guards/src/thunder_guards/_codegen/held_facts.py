@@ -7,9 +7,8 @@ of what a call of its program costs is to ask them: so native code may tell, whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
-
-from thunder_ir import dataclass
 
 OFTEN = 3
 """Calls after which native code is asked for, and twice as many each time that there is none yet."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from thunder_guards._codegen.epilogue import epilogue_lines
@@ -17,7 +17,6 @@ from thunder_guards._guards import SameAsBeforeGuard, TensorGuard
 from thunder_guards.program import Program
 from thunder_guards.symbolic import fixed_numbers
 from thunder_guards.templates import proxies_of
-from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 from thunder_guards.sources import Source
-from thunder_ir import Context, dataclass
+from thunder_ir import Context
 
 Aspect: TypeAlias = str | Callable[[Any], Any]
 """What is looked at of a value: Python source with a place for it, or a function. Equal ones look at the same."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_guards._guards.base import GONE, Guard, Told, shown
 from thunder_guards.sources import Source
-from thunder_ir import Context, Proxy, TensorProxy, dataclass, flat_proxies, literal, map_values
+from thunder_ir import Context, Proxy, TensorProxy, flat_proxies, literal, map_values
 from thunder_ir.passes import pair_outputs
 
 

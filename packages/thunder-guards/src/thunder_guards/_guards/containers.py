@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
@@ -14,7 +15,7 @@ from thunder_guards._guards.base import Aspect, Guard, shown
 from thunder_guards._guards.values import is_looked_up, same_value
 from thunder_guards.kinds import counts_natively, length_of
 from thunder_guards.sources import Source
-from thunder_ir import Context, dataclass, literal
+from thunder_ir import Context, literal
 
 
 class LengthGuard(Guard):

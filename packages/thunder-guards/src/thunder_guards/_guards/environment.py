@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 
 from thunder_guards._guards.base import Told
-from thunder_ir import Context, dataclass
+from thunder_ir import Context
 from thunder_torch.torch_versions import default_device
 from thunder_torch.uncast import AUTOCAST_DEVICES
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from thunder_guards._guards.base import Aspect, Guard, PairGuard
 from thunder_guards._guards.values import is_looked_up
 from thunder_guards.sources import Source
-from thunder_ir import Context, dataclass
+from thunder_ir import Context, quickly_made
 from thunder_torch.specs import STORAGE_ID, storage_key
 
 try:
@@ -19,6 +20,7 @@ except ImportError:  # a PyTorch without it: the Python check below serves
     TensorGuards = None  # type: ignore[assignment, misc]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TensorMetadata:
     """What a program relies on of an input tensor.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, dataclass
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import call, torch_language
 from thunder_torch.running import run
 from thunder_tracing.tensors.histories import is_unconnected

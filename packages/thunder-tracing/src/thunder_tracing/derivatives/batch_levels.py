@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from thunder_autograd import Traits
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, dataclass
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
 from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
 from thunder_torch.traits import Trait, state

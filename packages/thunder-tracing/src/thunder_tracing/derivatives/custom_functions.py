@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -18,7 +19,6 @@ from thunder_ir import (
     Proxy,
     Symbol,
     TensorProxy,
-    dataclass,
     flat_proxies,
     is_unknown,
     substitute,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 from thunder_autograd import Pusher
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, dataclass, recording
+from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, recording
 from thunder_tracing.derivatives.custom_functions import CustomRule, record_again
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import MARK, Level, settle_gradients

@@ -7,13 +7,12 @@ tensor, the epilogue makes the change, after what the program wrote, and after v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from thunder_guards.program import Effect
-from thunder_ir import dataclass
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor

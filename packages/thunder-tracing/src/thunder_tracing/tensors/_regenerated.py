@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
-from thunder_ir import dataclass, substitute
+from thunder_ir import substitute
 
 
 class WithHistory(torch.autograd.Function):

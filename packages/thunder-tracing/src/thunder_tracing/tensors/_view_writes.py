@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import is_dense, part_of
-from thunder_ir import TensorProxy, dataclass, flat_proxies
+from thunder_ir import TensorProxy, flat_proxies
 from thunder_torch import DataDependentShapeError
 from thunder_torch.inplace import OutOfPlace
 from thunder_torch.names import name_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import BeginAgain, DataDependentError
 from thunder_guards.kinds import is_array
-from thunder_ir import dataclass
 from thunder_torch.convert import proxy_of
 from thunder_torch.opaque import Call
 from thunder_tracing.bailouts import Bailout

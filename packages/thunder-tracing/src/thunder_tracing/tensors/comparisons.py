@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_guards.kinds import NumPyScalar
-from thunder_ir import (
-    NumberProxy,
-    Unknown,
-    UnknownNumberError,
-    current_builder,
-    dataclass,
-    is_unknown,
-    number_proxy,
-    value_of,
-)
+from thunder_ir import NumberProxy, Unknown, UnknownNumberError, current_builder, is_unknown, number_proxy, value_of
 from thunder_ir.unknown import SIGNS, described
 from thunder_torch import opaque_call
 

@@ -7,6 +7,7 @@ A tensor of the caller's becomes a second input, which requires grad while the c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from thunder_guards import ValueGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import Input
 from thunder_guards.sources import Source, held
-from thunder_ir import Builder, TensorProxy, dataclass
+from thunder_ir import Builder, TensorProxy
 from thunder_torch.convert import proxy_of, to_torch_device, to_torch_dtype
 from thunder_tracing.tensors._metadata_writes import MetadataWrite
 from thunder_tracing.tensors.calls import Calls

@@ -9,12 +9,13 @@ of Jacobians) is interpreted as the user's code is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, dataclass, flat_proxies
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, flat_proxies
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError, DataDependentError
-from thunder_ir import NumberProxy, dataclass, is_unknown
+from thunder_ir import NumberProxy, is_unknown
 from thunder_ir.unknown import surely_equal
 from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes

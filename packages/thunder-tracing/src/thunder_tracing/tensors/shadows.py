@@ -7,6 +7,7 @@ PyTorch's own functions, called on shadows, tell of which class results are, and
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from thunder_guards import Step, ToldGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.sources import Source
-from thunder_ir import Symbol, TensorProxy, dataclass, flat_proxies
+from thunder_ir import Symbol, TensorProxy, flat_proxies
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.names import name_of
 from thunder_tracing.tensors.symbolic_numbers import at_hand

@@ -8,13 +8,13 @@ computed again from its parent when it is next read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 
 from thunder_guards.program import UnseenWrites
-from thunder_ir import TensorProxy, dataclass, flat_proxies
+from thunder_ir import TensorProxy, flat_proxies
 from thunder_tracing.tensors.traced_tensor import Storage, TracedTensor, Versions
 
 

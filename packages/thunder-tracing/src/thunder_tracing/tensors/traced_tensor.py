@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_tor
 from torch.utils._device import DeviceContext
 
 from thunder_guards.errors import AcquisitionError, UnknownTensorError
-from thunder_ir import NumberProxy, TensorProxy, dataclass, value_of
+from thunder_ir import NumberProxy, TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 
 

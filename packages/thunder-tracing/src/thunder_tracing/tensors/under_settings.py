@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_guards.settings import Setting
-from thunder_ir import dataclass
 from thunder_torch.around import Around
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import FloatProxy, NumberProxy, Unknown, current_builder, dataclass, is_unknown, number_proxy
+from thunder_ir import FloatProxy, NumberProxy, Unknown, current_builder, is_unknown, number_proxy
 from thunder_ir.unknown import described
 from thunder_torch import opaque_call
 from thunder_tracing.bailouts import TAGS, EagerFallback

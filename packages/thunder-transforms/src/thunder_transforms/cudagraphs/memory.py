@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
 
 import torch
-
-from thunder_ir import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-
-from thunder_ir import dataclass
 
 
 class CaptureError(RuntimeError):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from thunder_ir import dataclass
 from thunder_transforms.cudagraphs.memory import Loans, Results
 from thunder_transforms.cudagraphs.recorder import CaptureError, Recorder, Recording
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from thunder_executors import FusionExecutor, Region, calls_of, free_after_last_use, join_runs
 from thunder_frontend import Transform
-from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace, dataclass, flat_proxies
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace, flat_proxies
 from thunder_ir.passes import has_effect, leading_to, trace_pass
 from thunder_transforms.cudagraphs.memory import Loans
 from thunder_transforms.cudagraphs.recorder import CudaRecorder, Recorder
