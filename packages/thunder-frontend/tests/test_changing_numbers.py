@@ -434,3 +434,18 @@ def test_a_step_of_an_optimizer_that_counts_needs_one_program():
         torch.testing.assert_close(compiled(x), steps[0](x))
         torch.testing.assert_close(weights[1], weights[0])
     assert cache_misses(compiled) == 3  # without state, the first step with it, and all others
+
+
+def test_an_optimizer_that_loads_its_state_in_a_program_holds_it_under_its_parameters():
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = Counting([weight])
+    saved = {"state": {0: {"step": 4}}, "param_groups": optimizer.state_dict()["param_groups"]}
+
+    def program(x):
+        optimizer.load_state_dict(saved)
+        return x + 1
+
+    compiled = jit(program)
+    for _ in range(2):
+        assert torch.equal(compiled(X), X + 1)
+        assert list(optimizer.state) == [weight] and optimizer.state_dict()["state"] == {0: {"step": 4}}

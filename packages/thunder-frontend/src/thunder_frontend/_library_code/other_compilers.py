@@ -26,8 +26,8 @@ def compiled_by_torch(function: object) -> Any:
     if type(function).__module__ == "torch._dynamo.eval_frame":
         return getattr(function, "_orig_mod", None)
     own = getattr(function, "__dict__", {})
-    if getattr(function, "__globals__", {}).get("__name__") == "torch._compile":
-        return own.get("__wrapped__")  # what PyTorch keeps from its compiler, such as Optimizer.zero_grad
+    if function is torch.optim.Optimizer.zero_grad:
+        return own.get("__wrapped__")  # which PyTorch keeps from its compiler; as it is it fixes all of the optimizer
     given: Any = own.get("_torchdynamo_orig_callable")
     if getattr(given, "__globals__", {}).get("__name__") == "torch._dynamo.external_utils":
         return given.__wrapped__  # what PyTorch itself puts around a method of a module
