@@ -302,3 +302,28 @@ def test_a_slice_or_a_range_in_several_places_is_one_object(make):
         (made, held), _ = jit(program)(torch.ones(4))
         assert made is held["a"] is kept.first is kept.second
         assert made == make(1, 3)
+
+
+def test_dicts_with_tensors_for_keys_have_those_of_each_call():
+    class Holder:
+        parameter = torch.ones(2, requires_grad=True)
+
+    holder = Holder()
+
+    def program(x):
+        y = x + 1
+        holder.state = {holder.parameter: {"step": 1}}
+        by_default = collections.defaultdict(list)
+        by_default[y].append(x)
+        return y, {y: 1, x: 2}, by_default, collections.OrderedDict([(x, y)]), {(y, 1): x, "plain": {x: y}}
+
+    compiled = jit(program, fallback="error")
+    for _ in range(2):
+        x = torch.zeros(2)
+        y, plain, by_default, ordered, nested = compiled(x)
+        assert [key is holder.parameter for key in holder.state] == [True]
+        assert [key is value for key, value in zip(plain, (y, x), strict=True)] == [True, True]
+        assert [key is y for key in by_default] == [True] and by_default.default_factory is list
+        assert [key is x and value is y for key, value in ordered.items()] == [True]
+        (key, _), text = nested
+        assert key is y and text == "plain" and [key is x for key in nested["plain"]] == [True]

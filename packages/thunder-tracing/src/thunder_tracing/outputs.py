@@ -51,6 +51,8 @@ def template(
     cls = value.__class__
     if cls is tuple or cls is list:
         made: Any = cls([inner(v) for v in value])
+    elif cls is dict and any(map(_has_tensors, value)):
+        made = Built(dict_of, (tuple(map(inner, value)), tuple(map(inner, value.values()))))
     elif cls is dict:
         made = {fixed(k): inner(v) for k, v in value.items()}
     else:
@@ -63,4 +65,13 @@ def template(
     return made
 
 
-__all__ = ["template"]
+def _has_tensors(key: object) -> bool:
+    return isinstance(key, torch.Tensor) or isinstance(key, (tuple, frozenset)) and any(map(_has_tensors, key))
+
+
+def dict_of(keys: tuple[Any, ...], values: tuple[Any, ...]) -> dict[Any, Any]:
+    """Return a dict of keys that are tensors, or hold some: those of each call."""
+    return dict(zip(keys, values, strict=True))
+
+
+__all__ = ["dict_of", "template"]
