@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 from function_transforms import PROGRAMS
 from torch import nn
-from torch.func import functional_call, grad, hessian, jacrev, jvp, stack_module_state, vjp, vmap
+from torch.func import functional_call, grad, hessian, jacrev, jvp, linearize, stack_module_state, vjp, vmap
 from torch.testing import assert_close
 from versions import needs_torch
 
@@ -305,3 +305,17 @@ class Scaled(torch.autograd.Function):
 def test_functions_with_their_own_derivative(program):
     torch.manual_seed(0)
     same_as_eager(program, torch.randn(4, 3), torch.randn(3, 3, requires_grad=True), strides=False)
+
+
+def test_gradients_of_what_is_linearized_go_to_tangents_alone():
+    def program(x, t):
+        output, push = linearize(torch.sin, x)
+        return output, push(t)
+
+    x, t = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    for function in (program, jit(program)):
+        output, pushed = function(x, t)
+        of_primal, of_tangent = torch.autograd.grad(pushed.sum(), [x, t], allow_unused=True)
+        assert of_primal is None
+        assert_close(of_tangent, x.detach().cos())
+        assert_close(torch.autograd.grad(output.sum(), x)[0], x.detach().cos())

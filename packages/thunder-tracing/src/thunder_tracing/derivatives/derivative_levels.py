@@ -12,6 +12,7 @@ from torch.autograd import forward_ad
 from thunder_autograd import Pusher
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, recording
+from thunder_torch import call
 from thunder_tracing.derivatives.custom_functions import CustomRule, record_again
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import MARK, Level, settle_gradients
@@ -240,11 +241,14 @@ class Derivatives:
                     now.append(bound)
             self._levels.rewrite(len(self._levels.recorded) - len(inside), now)
             self._levels.gone.update(known)
+            read = {p.name: p for b in later for p in b.inputs if isinstance(p, TensorProxy) and p.name not in known}
 
         def push(given: Sequence[T]) -> list[Any]:
             with torch._C.DisableTorchFunction():
                 values = {calls.traced(t)._proxy.name: calls.value(g) for t, g in zip(tangents, given, strict=True)}
                 count = len(self._levels.recorded)
+                if not self._levels.stack:  # PyTorch takes what does not depend on tangents for constants
+                    values |= {p.name: call(torch.detach, (p,), {}) for p in read.values() if p.requires_grad}
                 record_again(later, values)
                 settle_gradients(self._levels.recorded[count:], self._levels.requiring_grad(count))
                 return [calls.wrap(values.get(f.name, f)) for f in found]
