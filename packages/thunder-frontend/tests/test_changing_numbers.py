@@ -449,3 +449,20 @@ def test_an_optimizer_that_loads_its_state_in_a_program_holds_it_under_its_param
     for _ in range(2):
         assert torch.equal(compiled(X), X + 1)
         assert list(optimizer.state) == [weight] and optimizer.state_dict()["state"] == {0: {"step": 4}}
+
+
+def test_a_number_that_get_finds_in_a_dict_may_change():
+    state = {"scale": 3}
+
+    def program(x):
+        state["step"] = state.get("step", 0) + 1
+        return x * state["step"] + state.get("scale")
+
+    compiled = jit(program, fallback="error")
+    for step in range(1, 9):
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 3.0 + step))
+        assert state["step"] == step
+    misses = cache_misses(compiled)
+    assert misses <= 3  # without a number, with the first one, and with any
+    state["scale"] = 2.5
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 11.5))

@@ -37,7 +37,7 @@ from thunder_frontend._external_state.queries import (
     reads_stream,
     refuse,
 )
-from thunder_guards.kinds import CODE, ITERATORS, LISTS, VALUES, is_array, is_buffer, is_container
+from thunder_guards.kinds import CODE, DICTS, ITERATORS, LISTS, VALUES, is_array, is_buffer, is_container
 from thunder_guards.mutations import MISSING
 from thunder_guards.sources import held
 from thunder_tracing.tensors.constants import Arrays
@@ -216,7 +216,7 @@ class OpaqueCalls:
             result = self._arrays.computed(fn, args, kwargs, result)
         subscribed = _subscribed(fn, args)
         if subscribed is not None:
-            return self._external.containers.item(*subscribed, result)
+            return self._external.loaded(self._external.containers.item, *subscribed, result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
             self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
         return self._external.stand_ins.of_result(fn, self._answered(fn, args, kwargs, result))
@@ -277,14 +277,16 @@ class OpaqueCalls:
 
 
 def _subscribed(fn: object, args: Sequence[Any]) -> tuple[Any, Any] | None:
-    """Return the container and the key of a call that subscribes; ``None`` if it is none."""
+    """Return the container and the key of a call that returns what it has there; ``None`` if it is none."""
     if fn is operator.getitem:
         return (args[0], args[1]) if is_container(args[0]) else None
-    if not isinstance(fn, METHODS) or fn.__name__ != "__getitem__":
+    if not isinstance(fn, METHODS) or fn.__name__ not in ("__getitem__", "get"):
         return None
     owner = getattr(fn, "__self__", None)
-    given = args if owner is None else (owner, *args)
-    return (given[0], given[1]) if is_container(given[0]) else None
+    container, *given = args if owner is None else (owner, *args)
+    if fn.__name__ == "get" and not (isinstance(container, DICTS) and given[0] in container):
+        return None
+    return (container, given[0]) if is_container(container) else None
 
 
 def makes_class(fn: object, args: Sequence[Any]) -> bool:
