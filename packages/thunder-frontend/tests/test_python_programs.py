@@ -11,7 +11,7 @@ import torch
 from against_eager import same_as_eager
 from torch import nn
 
-from thunder_frontend import DataDependentError, jit
+from thunder_frontend import DataDependentError, FallbackWarning, jit
 
 
 @dataclasses.dataclass
@@ -284,3 +284,12 @@ def test_what_classes_say_by_themselves_or_of_their_own_is_not_taken_for_thunder
     x, answering, own = torch.ones(2), Answering(), CompilesItself()
     for program in (answering, lambda x: answering(x), lambda x: Answering()(x), lambda x: own(x), own):
         assert torch.equal(jit(program)(x), program(x))
+
+
+def test_a_complex_tensor_is_a_float_where_it_has_no_imaginary_part():
+    compiled = jit(lambda t: float(t) + 1, fallback="split")
+    with pytest.warns(FallbackWarning):
+        assert compiled(torch.tensor(2 + 0j)) == 3.0
+    assert [compiled(torch.tensor(v)) for v in (1 + 0j, 3 + 0j)] == [2.0, 4.0]
+    with pytest.raises(RuntimeError, match="value cannot be converted to type double without overflow"):
+        compiled(torch.tensor(1 + 2j))

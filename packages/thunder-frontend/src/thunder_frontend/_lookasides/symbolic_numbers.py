@@ -90,7 +90,8 @@ class SymbolicNumbers:
     def _to_float(self, *args: Any) -> Any:
         if len(args) == 1 and type(args[0]) is RunArray:
             args = (args[0].item(),)
-        number = self._item(args[0]) if self._is_tensors_own(float, "__float__", args) else None
+        own = self._is_tensors_own(float, "__float__", args) and not args[0]._proxy.dtype.is_complex
+        number = self._item(args[0]) if own else None
         if number is not None and not isinstance(number, NumberProxy):
             return float(number)
         if number is None:
