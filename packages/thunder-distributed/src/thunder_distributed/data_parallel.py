@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+import thunder_distributed.used  # noqa: F401  (whose pass synchronises gradients that others may not have)
 from thunder_distributed.axes import MEGABYTE, Axis, axis_of
 from thunder_distributed.checks import check_backend, check_devices, check_plain, check_same
 from thunder_distributed.compiled import compiled_again, original_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import Namespace, OpTags
+from thunder_ir import Namespace, OpTags, register_literal
 from thunder_prims.prim import Prim, R, prim
 
 DIST_PRIMS = Namespace("dist_prims", "thunder_distributed.prims")
@@ -25,7 +25,7 @@ class Does(Enum):
     PACK = auto()  # lays tensors out in one buffer
     UNPACK = auto()  # finds tensors in a buffer
     TAKE = auto()  # takes what was kept of a gradient until it is synchronised
-    REST = auto()  # synchronises gradients of parameters that the program does not use
+    REST = auto()  # synchronises parts of a model at the end of a program
     COMPARE = auto()  # compares with other processes which program they run
 
     __hash__ = object.__hash__
@@ -41,6 +41,25 @@ def collective(*tags: Any) -> Callable[[Callable[..., R]], Prim[R]]:
 
 
 COMMUNICATES = OpTags.COLLECTIVE
+
+AT_THE_END = frozenset({OpTags.DONT_DCE, OpTags.DEVICE_SYNC, COMMUNICATES, Does.REST})
+"""The tags of a call that synchronises parts of a model when the rest of a program has run."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Parts of a model, which are told from others by their names: these are the same in all processes.
+
+    Args:
+        names: in the model.
+        held: what this process knows of them.
+    """
+
+    names: tuple[str, ...]
+    held: Any = field(repr=False, compare=False)
+
+
+register_literal(Named, lambda named, context: context.object(named, "named"))
 
 
 class Owned(Enum):
@@ -63,4 +82,4 @@ class Together:
     places: tuple[int, ...]
 
 
-__all__ = ["COMMUNICATES", "DIST_PRIMS", "OWNED", "Does", "Together", "collective"]
+__all__ = ["AT_THE_END", "COMMUNICATES", "DIST_PRIMS", "OWNED", "Does", "Named", "Together", "collective"]

@@ -6,7 +6,6 @@ What a program writes to buffers is sent by the first process at its end, in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,33 +14,17 @@ from thunder_distributed import collectives
 from thunder_distributed.axes import Axis
 from thunder_distributed.executor import executor
 from thunder_distributed.modules import PARALLEL
-from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does
+from thunder_distributed.prim import AT_THE_END, DIST_PRIMS, Named
 from thunder_frontend import Transform
 from thunder_guards.sources import Source
 from thunder_guards.traces import environment_of, source_of, tensor_writes
-from thunder_ir import Builder, OpTags, Symbol, TensorProxy, Trace, recording, register_literal
+from thunder_ir import Builder, Symbol, TensorProxy, Trace, recording
 from thunder_prims import strict
-
-
-@dataclass(frozen=True)
-class Buffers:
-    """Buffers of a model.
-
-    Args:
-        names: in the model.
-        model: whose they are.
-    """
-
-    names: tuple[str, ...]
-    model: torch.nn.Module = field(repr=False, compare=False)
-
-
-register_literal(Buffers, lambda buffers, context: context.object(buffers, "buffers"))
 
 synchronise_buffers = Symbol(
     "synchronise_buffers", DIST_PRIMS, language=strict,
     meta=lambda buffers, axis, values, numbers: tuple([v.like() for v in values]),
-    tags=frozenset({OpTags.DONT_DCE, OpTags.DEVICE_SYNC, COMMUNICATES, Does.REST}),
+    tags=AT_THE_END,
     doc="What the first process has of buffers: of those that the program writes as results, of others in place.",
 )  # fmt: skip
 
@@ -49,18 +32,18 @@ synchronise_buffers = Symbol(
 @executor.implements(synchronise_buffers)
 @torch.no_grad()
 def buffers_of_first(
-    buffers: Buffers, axis: Axis, values: Sequence[torch.Tensor], numbers: Sequence[int]
+    buffers: Named, axis: Axis, values: Sequence[torch.Tensor], numbers: Sequence[int]
 ) -> tuple[torch.Tensor, ...]:
     """Return values as the first process of an axis has them.
 
     Args:
-        buffers: what is sent.
+        buffers: what is sent, and the model.
         axis: over which processes.
         values: what the program writes.
         numbers: to which of the buffers. Others are sent as they are, and are written to in the other processes.
     """
     written = dict(zip(numbers, values, strict=True))
-    sent = [written[i] if i in written else buffers.model.get_buffer(n) for i, n in enumerate(buffers.names)]
+    sent = [written[i] if i in written else buffers.held.get_buffer(n) for i, n in enumerate(buffers.names)]
     found: dict[int, torch.Tensor] = {}
     for group in _alike(sent):
         flat = torch.cat([sent[i].reshape(-1) for i in group])
@@ -116,7 +99,7 @@ class SynchroniseBuffers(Transform):
         with recording(builder):
             numbers = tuple([sent.index(name) for name in written])
             values = tuple([local[v.name] for v in written.values()])
-            synchronise_buffers(Buffers(sent, model), self.axis, values, numbers)
+            synchronise_buffers(Named(sent, model), self.axis, values, numbers)
         (call,) = builder.bound_symbols
         calls = [bound.renamed(local) for bound in computation.bound_symbols]
         return computation.replace(bound_symbols=(*calls, call.replace(output=tuple(written.values()))))
@@ -134,4 +117,4 @@ def _model(prologue: Trace) -> torch.nn.Module | None:
     return None
 
 
-__all__ = ["Buffers", "SynchroniseBuffers", "buffers_of_first", "synchronise_buffers"]
+__all__ = ["SynchroniseBuffers", "buffers_of_first", "synchronise_buffers"]

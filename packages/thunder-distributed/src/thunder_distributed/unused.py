@@ -17,18 +17,16 @@ from thunder_distributed.executor import executor
 from thunder_distributed.in_flight import Pending
 from thunder_distributed.parameters import Home, Replicated, Sharded
 from thunder_distributed.passes.schedule import as_run_by, does
-from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does
+from thunder_distributed.prim import AT_THE_END, DIST_PRIMS, Does, Named
 from thunder_distributed.prims import USED_ANYWHERE
-from thunder_distributed.used import Parameters
-from thunder_ir import Builder, DType, OpTags, Symbol, Trace, recording
+from thunder_ir import Builder, DType, Symbol, Trace, recording
 from thunder_ir.passes import trace_pass
 from thunder_prims import strict
 from thunder_torch import to_torch_device, to_torch_dtype
 
 reduce_unused = Symbol(
     "reduce_unused", DIST_PRIMS, meta=lambda unused, axis: None, language=strict,
-    tags=frozenset({OpTags.DONT_DCE, OpTags.DEVICE_SYNC, COMMUNICATES, Does.REST}),
-    doc="Synchronise what was kept of the gradients of parameters that the program does not use.",
+    tags=AT_THE_END, doc="Synchronise what was kept of the gradients of parameters that the program does not use.",
 )  # fmt: skip
 
 
@@ -48,7 +46,7 @@ def reduce_what_is_unused(trace: Trace) -> Trace:
             rest = {name: how for name, how in model.items() if how.home not in reduced}
             if rest and all([how.bucket[0] != USED_ANYWHERE for how in rest.values()]):
                 axis = next(iter(rest.values())).axis
-                reduce_unused(Parameters(tuple(rest), tuple(rest.values())), axis)
+                reduce_unused(Named(tuple(rest), tuple(rest.values())), axis)
     calls = as_run_by(executor, builder.bound_symbols)
     return trace.replace(bound_symbols=(*trace.bound_symbols, *calls)) if calls else trace
 
@@ -69,7 +67,7 @@ def leave_unsynchronised(homes: Iterable[Home]) -> list[Home]:
 
 @executor.implements(reduce_unused)
 @torch.no_grad()
-def reduce_kept(unused: Parameters, axis: Axis) -> None:
+def reduce_kept(unused: Named, axis: Axis) -> None:
     """Synchronise what was kept for parameters, if any process of the axis has some.
 
     Args:
@@ -80,7 +78,7 @@ def reduce_kept(unused: Parameters, axis: Axis) -> None:
         RuntimeError: one was frozen after a batch that used it was not synchronised.
     """
     asked = []
-    for name, how in zip(unused.names, unused.hows, strict=True):
+    for name, how in zip(unused.names, unused.held, strict=True):
         if how.home.parameter.requires_grad:
             asked.append(how)
         elif has_kept(how):

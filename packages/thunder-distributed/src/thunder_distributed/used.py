@@ -19,33 +19,17 @@ from thunder_distributed.executor import executor
 from thunder_distributed.parameters import Home, Replicated
 from thunder_distributed.passes import bucket_collectives
 from thunder_distributed.passes.schedule import as_run_by, does
-from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does
+from thunder_distributed.prim import AT_THE_END, DIST_PRIMS, Does, Named
 from thunder_distributed.prims import USED_ANYWHERE
-from thunder_ir import BoundSymbol, Builder, OpTags, Symbol, TensorProxy, Trace, recording, register_literal
+from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy, Trace, recording
 from thunder_ir.passes import trace_pass
 from thunder_prims import strict
 from thunder_torch import to_torch_dtype
 
-
-@dataclass(frozen=True)
-class Parameters:
-    """Parameters of a model whose gradients are synchronised at the end of a program.
-
-    Args:
-        names: in the model.
-        hows: how each is treated.
-    """
-
-    names: tuple[str, ...]
-    hows: tuple[Any, ...] = field(repr=False, compare=False)
-
-
-register_literal(Parameters, lambda parameters, context: context.object(parameters, "parameters"))
-
 reduce_used = Symbol(
     "reduce_used", DIST_PRIMS, language=strict,
     meta=lambda parameters, axis, gradients, numbers: tuple([g.like() for g in gradients]),
-    tags=frozenset({OpTags.DONT_DCE, OpTags.DEVICE_SYNC, COMMUNICATES, Does.REST}),
+    tags=AT_THE_END,
     doc="Synchronise the gradients of all parameters that any process uses; return those of the program's own.",
 )  # fmt: skip
 
@@ -73,9 +57,9 @@ def reduce_where_used(trace: Trace) -> Trace:
     }
     with recording(builder):
         for each in found:
-            parameters = Parameters(tuple(each.model), tuple(each.model.values()))
+            parameters = Named(tuple(each.model), tuple(each.model.values()))
             gradients = tuple([local[g.name] for g in each.gradients.values()])
-            reduce_used(parameters, parameters.hows[0].axis, gradients, tuple(each.gradients))
+            reduce_used(parameters, parameters.held[0].axis, gradients, tuple(each.gradients))
     made = [
         call.replace(output=tuple(each.gradients.values()))
         for call, each in zip(as_run_by(executor, builder.bound_symbols), found, strict=True)
@@ -115,12 +99,12 @@ def _home(name: str, producer: dict[str, BoundSymbol]) -> Home | None:
 @executor.implements(reduce_used)
 @torch.no_grad()
 def reduce_used_anywhere(
-    parameters: Parameters, axis: Axis, gradients: Sequence[torch.Tensor], numbers: Sequence[int]
+    parameters: Named, axis: Axis, gradients: Sequence[torch.Tensor], numbers: Sequence[int]
 ) -> tuple[torch.Tensor, ...]:
     """Replace gradients by their means over all processes, in which those that do not use a parameter have zeros.
 
     Args:
-        parameters: all of the model.
+        parameters: all of the model, and how each is treated.
         axis: over which processes.
         gradients: those that this process has.
         numbers: of which of the parameters they are.
@@ -129,17 +113,17 @@ def reduce_used_anywhere(
         The means of these. Other parameters that any process has used have theirs added to ``grad``.
     """
     own = dict(zip(numbers, gradients, strict=True))
-    sent = {i: own[i] if i in own else _kept(how.home) for i, how in enumerate(parameters.hows)}
+    sent = {i: own[i] if i in own else _kept(how.home) for i, how in enumerate(parameters.held)}
     device = gradients[0].device
     used = torch.tensor([int(sent[i] is not None) for i in sent], dtype=torch.int32, device=device)
     used = all_reduce(used, axis, "max").wait()
-    whole = [(i, _to_send(sent[i], parameters.hows[i])) for i, there in enumerate(used.tolist()) if there]
+    whole = [(i, _to_send(sent[i], parameters.held[i])) for i, there in enumerate(used.tolist()) if there]
     means: dict[int, torch.Tensor] = {}
     for bucket in list(_buckets(whole, axis)):
         means.update(bucket)
     for i, mean in means.items():
         if i not in own:
-            _add(parameters.hows[i].home.parameter, mean)
+            _add(parameters.held[i].home.parameter, mean)
     return tuple([means[i] for i in numbers])
 
 
@@ -183,4 +167,4 @@ def _add(parameter: torch.Tensor, mean: torch.Tensor) -> None:
         parameter.grad.add_(mean.to(parameter.dtype))
 
 
-__all__ = ["Parameters", "reduce_used", "reduce_used_anywhere", "reduce_where_used"]
+__all__ = ["reduce_used", "reduce_used_anywhere", "reduce_where_used"]
