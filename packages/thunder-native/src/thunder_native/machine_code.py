@@ -24,7 +24,6 @@ declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_dim(ptr, ptr)
 declare i32 @aoti_torch_cpu_cat(ptr, i64, i64, ptr)
 declare i32 @torch_call_dispatcher(ptr, ptr, ptr, i64)
-declare i32 @torch_new_stable_ivalue(ptr)
 declare i32 @torch_new_list_reserve_size(i64, ptr)
 declare i32 @torch_list_push_back(ptr, i64)
 declare i32 @torch_list_get_item(ptr, i64, ptr)
@@ -318,17 +317,40 @@ end:
 )  # fmt: skip
 """What forgets tensors, and what joins them: slots come last."""
 
-TEXT = "".join(
-    [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS]
-    + [PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
-)
-"""The module."""
+_BOX = "declare i32 @torch_new_stable_ivalue(ptr)" + function("ptr @box() alwaysinline", """
+  %at = alloca ptr
+  %error = call i32 @torch_new_stable_ivalue(ptr %at)
+  %made = load ptr, ptr %at
+  ret ptr %made
+""")  # fmt: skip
+"""Memory for an optional argument, which PyTorch deletes."""
 
-IMPORTS = declared(TEXT, "aoti_torch_|torch_|_ZNK?3c10|_ZN5torch")
-"""What is called of PyTorch, besides the functions that tables name: of its C interface, and of how it dispatches."""
+_BOX_BY_CPP = "declare ptr @_Znwm(i64)" + function("ptr @box() alwaysinline", """
+  %made = call ptr @_Znwm(i64 8)
+  ret ptr %made
+""")  # fmt: skip
+"""The same before PyTorch 2.13, of which headers do it by C++'s ``new``."""
 
-PYTHON = declared(TEXT, "Py")
+
+def text(has_boxes: bool) -> str:
+    """Return the module.
+
+    Args:
+        has_boxes: whether PyTorch exports what makes memory for optional arguments.
+    """
+    return "".join(
+        [_DECLARATIONS, _BOX if has_boxes else _BOX_BY_CPP, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS]
+        + [PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
+    )
+
+
+def imports(module: str) -> tuple[str, ...]:
+    """Return what a module calls of PyTorch, besides the functions that tables name, and of C++."""
+    return declared(module, "aoti_torch_|torch_|_ZNK?3c10|_ZN5torch|_Zn")
+
+
+PYTHON = declared(text(has_boxes=True), "Py")
 """What is called of Python's stable C interface."""
 
-EXPORTS = exported(TEXT)
+EXPORTS = exported(text(has_boxes=True))
 """The functions of the module: the entry, and the kinds of steps."""

@@ -17,7 +17,6 @@ DISPATCHED = step(
   %stack = alloca i64, i64 {STACK}
   %handle_at = alloca ptr
   %list_at = alloca ptr
-  %box_at = alloca ptr
 {loop("i", "%arguments", "encode", "call", back="store", carried={"i64 kind_index": ("6", "%kind_next")})}
   %kind_next = add i64 %kind_index, 2
   %value_index = add i64 %kind_index, 1
@@ -103,8 +102,7 @@ item_end:
 box:
   %boxed = phi i64 [ %value, %encode ], [ %handle_word, %tensor ], [ %list_word, %item_end ],
                    [ %number_word, %number ]
-  %e_box = call i32 @torch_new_stable_ivalue(ptr %box_at)
-  %the_box = load ptr, ptr %box_at
+  %the_box = call ptr @box()
   store i64 %boxed, ptr %the_box
   %box_word = ptrtoint ptr %the_box to i64
   br label %store

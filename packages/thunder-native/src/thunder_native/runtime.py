@@ -76,11 +76,17 @@ def torch_address(name: str) -> int | None:
 
 
 @cache
+def module() -> str:
+    """Return the native code as LLVM's text, for this PyTorch."""
+    return machine_code.text(has_boxes=torch_address("torch_new_stable_ivalue") is not None)
+
+
+@cache
 def missing() -> str | None:
     """Why native code cannot run here, or ``None``; LLVM is not loaded for this."""
     if (reason := binding.missing()) is not None:
         return reason
-    absent = [name for name in machine_code.IMPORTS if torch_address(name) is None]
+    absent = [name for name in machine_code.imports(module()) if torch_address(name) is None]
     if absent:
         return f"PyTorch {torch.__version__} does not export {', '.join(absent)}"
     if not hasattr(torch._C, "_aoti"):
@@ -100,9 +106,10 @@ def runtime() -> Runtime:
     found = layout()
     if reason is not None or isinstance(found, str):
         raise RuntimeError(f"native code cannot run here: {reason}")
-    imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
+    wanted = machine_code.imports(module())
+    imports = {name: address for name in wanted if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
-    addresses = in_memory(machine_code.TEXT, machine_code.EXPORTS, imports, compiler.host(), default_disk())
+    addresses = in_memory(module(), machine_code.EXPORTS, imports, compiler.host(), default_disk())
     methods = {
         n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "unchanged", "as_found", "apart")
     }
