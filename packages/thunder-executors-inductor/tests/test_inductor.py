@@ -102,6 +102,28 @@ def test_regions_that_differ_in_views_of_their_outputs_share_a_kernel():
         found, expected = trace.python_callable()(x), program(x)
         assert_close(found, expected)
         assert [t.stride() for t in found] == [t.stride() for t in expected]
+
+
+def test_dimensions_of_one_element_have_the_strides_of_eager_without_a_copy():
+    x = torch.randn(2, 1, 3)
+    run = LaidOut(lambda inputs: [x], [torch.empty_strided((2, 1, 3), (3, 99, 1))])
+    for _ in range(2):
+        (found,) = run([])
+        assert found.stride() == (3, 99, 1) and found.data_ptr() == x.data_ptr() and not found._is_view()
+
+
+def test_what_only_a_first_run_needs_is_not_asked_again():
+    class Wrapper:
+        current_callable = staticmethod(lambda inputs: [torch.ones(1)])
+        calls = 0
+
+        def __call__(self, inputs):
+            self.calls += 1
+            return self.current_callable(inputs)
+
+    wrapper = Wrapper()
+    run = LaidOut(wrapper, None)
+    assert [run([]), run([])] == [[torch.ones(1)]] * 2 and wrapper.calls == 1
     assert kernels[0] is kernels[1] and kernels[0].compilations == 1
 
 
@@ -130,6 +152,28 @@ def test_what_inductor_decomposes_into_other_layouts_lies_as_in_eager():
         found, expected = run(value), program(lambda f, args: f(*args), value)
         assert_close(found, expected)
         assert [t.stride() for t in found] == [t.stride() for t in expected]
+
+
+def test_dimensions_of_one_element_have_the_strides_of_eager_without_a_copy():
+    x = torch.randn(2, 1, 3)
+    run = LaidOut(lambda inputs: [x], [torch.empty_strided((2, 1, 3), (3, 99, 1))])
+    for _ in range(2):
+        (found,) = run([])
+        assert found.stride() == (3, 99, 1) and found.data_ptr() == x.data_ptr() and not found._is_view()
+
+
+def test_what_only_a_first_run_needs_is_not_asked_again():
+    class Wrapper:
+        current_callable = staticmethod(lambda inputs: [torch.ones(1)])
+        calls = 0
+
+        def __call__(self, inputs):
+            self.calls += 1
+            return self.current_callable(inputs)
+
+    wrapper = Wrapper()
+    run = LaidOut(wrapper, None)
+    assert [run([]), run([])] == [[torch.ones(1)]] * 2 and wrapper.calls == 1
 
 
 def test_one_kernel_serves_open_sizes():
@@ -391,3 +435,25 @@ def test_results_of_other_strides_in_spite_of_the_graph_are_copied():
         found = run([])
         assert_close(list(found), [x, x[0, :, 0], x])
         assert [t.stride() for t in found] == [t.stride() for t in expected]
+
+
+def test_dimensions_of_one_element_have_the_strides_of_eager_without_a_copy():
+    x = torch.randn(2, 1, 3)
+    run = LaidOut(lambda inputs: [x], [torch.empty_strided((2, 1, 3), (3, 99, 1))])
+    for _ in range(2):
+        (found,) = run([])
+        assert found.stride() == (3, 99, 1) and found.data_ptr() == x.data_ptr() and not found._is_view()
+
+
+def test_what_only_a_first_run_needs_is_not_asked_again():
+    class Wrapper:
+        current_callable = staticmethod(lambda inputs: [torch.ones(1)])
+        calls = 0
+
+        def __call__(self, inputs):
+            self.calls += 1
+            return self.current_callable(inputs)
+
+    wrapper = Wrapper()
+    run = LaidOut(wrapper, None)
+    assert [run([]), run([])] == [[torch.ones(1)]] * 2 and wrapper.calls == 1

@@ -13,6 +13,11 @@ from thunder_native.runtime import missing, runtime
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
 
+GPU = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device"),
+]
+
 
 @pytest.fixture
 def tensors():
@@ -76,8 +81,14 @@ def test_where_nothing_is_in_memory_there_is_no_snapshot(tensors, monkeypatch):
         runtime()
 
 
-def test_of_tensors_of_other_devices_there_is_no_snapshot(tensors):
-    assert thunder_native.guards.unchanged((*tensors, torch.ones(2, device="meta")), 1) is None
+@pytest.mark.parametrize("device", ["meta", pytest.param("cuda", marks=GPU)])
+def test_tensors_may_be_on_any_device(tensors, device):
+    elsewhere = torch.ones(2, 3, device=device)
+    every = (*tensors, elsewhere)
+    same = thunder_native.guards.unchanged(every, 1)
+    assert same(every)
+    torch.utils.swap_tensors(elsewhere, torch.ones(2, 3))
+    assert not same(every)
 
 
 def network():

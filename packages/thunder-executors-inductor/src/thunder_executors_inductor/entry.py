@@ -73,7 +73,7 @@ def _compile(trace: Trace) -> Made:
     with tracing(TracingContext(mode)), mode:
         compiled = compile_fx_inner(module, inputs, is_inference=True)
     known = all([isinstance(n, int) for like in expected for n in like.shape])
-    return LaidOut(compiled, expected) if known else compiled, fits_of(inputs)
+    return LaidOut(compiled, expected if known else None), fits_of(inputs)
 
 
 __all__ = ["ALWAYS", "Compiled", "compile_trace", "compile_traces"]

@@ -6,12 +6,15 @@ A ``torch.cat`` of one tensor, say, is a copy there that keeps the strides, wher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+from torch._C._dynamo.guards import _reinterpret_tensor
 from torch.fx import GraphModule
 
 aten = torch.ops.aten
+
+Compiled: TypeAlias = "Callable[[list[Any]], Sequence[Any]]"
 
 
 def lay_out(module: GraphModule, expected: Sequence[torch.Tensor]) -> None:
@@ -44,37 +47,49 @@ def lay_out(module: GraphModule, expected: Sequence[torch.Tensor]) -> None:
 class LaidOut:
     """What Inductor compiled, with results that have the strides of fake tensors.
 
-    Whether they have is looked at when it first runs: what has other strides in spite of the graph is copied.
+    Whether they have is looked at when it first runs: what has other strides in spite of the graph is copied, or given
+    the strides where dimensions of one element alone have others. What only a first run needs, Inductor's wrapper with
+    its caches of tuning, is not asked again.
 
     Args:
         compiled: takes a list of inputs.
-        expected: a fake tensor for each result, of known sizes.
+        expected: a fake tensor for each result, of known sizes; ``None`` where sizes are symbolic: nothing is looked at.
     """
 
-    __slots__ = ("_wrong", "compiled", "expected")
+    __slots__ = ("_changes", "_run", "compiled", "expected")
 
-    def __init__(self, compiled: Callable[[list[Any]], Sequence[Any]], expected: Sequence[torch.Tensor]) -> None:
+    def __init__(self, compiled: Compiled, expected: Sequence[torch.Tensor] | None) -> None:
         self.compiled = compiled
-        self.expected = [tuple(like.stride()) for like in expected]
-        self._wrong: tuple[int, ...] | None = None
+        self.expected = None if expected is None else [tuple(like.stride()) for like in expected]
+        self._run: Compiled = self._first
+        self._changes: tuple[tuple[int, Callable[..., torch.Tensor]], ...] = ()
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         """Return the results; the list is emptied."""
-        results = self.compiled(inputs)
-        if self._wrong is None:
-            pairs = enumerate(zip(results, self.expected, strict=True))
-            self._wrong = tuple(
-                [k for k, (made, like) in pairs if _of_several(made, made.stride()) != _of_several(made, like)]
-            )
-        if not self._wrong:
+        results = self._run(inputs)
+        if not self._changes:
             return results
-        copied = list(results)
-        for k in self._wrong:
-            made = copied[k]
-            copied[k] = torch.empty_strided(made.shape, self.expected[k], dtype=made.dtype, device=made.device).copy_(
-                made
-            )
-        return copied
+        changed = list(results)
+        for k, change in self._changes:
+            changed[k] = change(changed[k])
+        return changed
+
+    def _first(self, inputs: list[Any]) -> Sequence[Any]:
+        results = self.compiled(inputs)
+        if self.expected is not None:
+            changes = [(k, _change(*pair)) for k, pair in enumerate(zip(results, self.expected, strict=True))]
+            self._changes = tuple([(k, change) for k, change in changes if change is not None])
+        self._run = getattr(self.compiled, "current_callable", None) or self.compiled
+        return results
+
+
+def _change(made: torch.Tensor, strides: tuple[int, ...]) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """Return what gives tensors, of which one is given, these strides; ``None`` if they have them."""
+    if made.stride() == strides:
+        return None
+    if _of_several(made, made.stride()) == _of_several(made, strides):
+        return lambda made: _reinterpret_tensor(made, made.shape, strides)
+    return lambda made: torch.empty_strided(made.shape, strides, dtype=made.dtype, device=made.device).copy_(made)
 
 
 def _order(tensor: torch.Tensor) -> list[int] | None:

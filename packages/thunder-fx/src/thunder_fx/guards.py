@@ -22,7 +22,8 @@ def fits_of(values: Sequence[Any]) -> Callable[..., bool]:
     guards = shapes.produce_guards_expression(sizes)
     if guards is None:
         return lambda *integers: True
-    return lambda *integers: bool(shapes.evaluate_guards_expression(guards, integers))
+    code = compile(guards, "<guards of symbolic sizes>", "eval")  # once: it evaluates text and code alike
+    return lambda *integers: bool(shapes.evaluate_guards_expression(code, integers))
 
 
 __all__ = ["fits_of"]

@@ -21,8 +21,8 @@ from thunder_native.table import CannotExpress
 
 @snapshots
 def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple[Any, ...]], bool] | None:
-    """Return what tells whether tensors are the same objects as now, of the same class, dispatch keys, dtype, sizes and
-    strides, and require gradients as they do now.
+    """Return what tells whether tensors are the same objects as now, of the same class, dispatch keys, dtype, device,
+    sizes and strides, and require gradients as they do now.
 
     Args:
         tensors: all that are to be apart from each other.
@@ -30,7 +30,7 @@ def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple
 
     Returns:
         It takes a tuple. ``None`` where native code is not in memory, does not know a dtype, or a tensor is not a
-        strided one of the CPU.
+        strided one.
     """
     if not runtime.cache_info().currsize:
         return None
@@ -39,9 +39,10 @@ def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple
     try:
         for t in tensors[others:]:
             keys = torch._C._dispatch_keys(t).raw_repr()
-            if t.layout is not torch.strided or t.device.type != "cpu":  # dispatch keys do not tell a device's index
+            if t.layout is not torch.strided:
                 return None
-            words += (id(t), id(type(t)), _signed(keys), dtype_word(t.dtype), int(t.requires_grad), t.ndim)
+            device = -1 if t.device.index is None else t.device.index  # of which the keys do not tell
+            words += (id(t), id(type(t)), _signed(keys), device, dtype_word(t.dtype), int(t.requires_grad), t.ndim)
             words += (*t.shape, *t.stride())
     except CannotExpress:
         return None

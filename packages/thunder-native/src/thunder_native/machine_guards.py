@@ -4,6 +4,7 @@ from thunder_native.machine_text import attempt, function, loop, reads
 
 _DECLARATIONS = """
 declare i32 @aoti_torch_get_dtype(ptr, ptr)
+declare i32 @aoti_torch_get_device_index(ptr, ptr)
 declare i1 @_ZNK3c1010TensorImpl13requires_gradEv(ptr)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
@@ -81,9 +82,11 @@ _UNCHANGED = function(
     "ptr @unchanged(ptr %self, ptr %args, i64 %given)",
     f"""
   %dtype_at = alloca i32
+  %device_at = alloca i32
   %shape_at = alloca ptr
   %strides_at = alloca ptr
   store i32 0, ptr %dtype_at
+  store i32 0, ptr %device_at
   %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
 {reads("word count, word others, word tensor_offset, word key_offset", "%program")}
   %rows = getelementptr i64, ptr %program, i64 4
@@ -94,8 +97,8 @@ _UNCHANGED = function(
   br i1 %fits, label %held, label %no
 held:
 {loop("i", "%count", "look", "apart", enter="held", back="compare", carried={"ptr at": ("%rows", "%at_next")})}
-{reads("word other, word class, word keys, word dtype, word requires, word dims", "%at")}
-  %sizes = getelementptr i64, ptr %at, i64 6
+{reads("word other, word class, word keys, word device, word dtype, word requires, word dims", "%at")}
+  %sizes = getelementptr i64, ptr %at, i64 7
   %strides = getelementptr i64, ptr %sizes, i64 %dims
   %at_next = getelementptr i64, ptr %strides, i64 %dims
   %place = add i64 %i, %others
@@ -122,6 +125,7 @@ described:
         attempt(
             "known",
             "aoti_torch_get_dtype(ptr %handle, ptr %dtype_at)",
+            "aoti_torch_get_device_index(ptr %handle, ptr %device_at)",
             "lies(ptr %handle, i64 %dims, ptr %shape_at, ptr %strides_at)",
             otherwise="no",
         )
@@ -129,12 +133,16 @@ described:
   %dtype_now = load i32, ptr %dtype_at
   %dtype_word = sext i32 %dtype_now to i64
   %is_dtype = icmp eq i64 %dtype_word, %dtype
+  %device_now = load i32, ptr %device_at
+  %device_word = sext i32 %device_now to i64
+  %is_device = icmp eq i64 %device_word, %device
   %shape = load ptr, ptr %shape_at
   %lying = load ptr, ptr %strides_at
   %is_shape = call i1 @alike(ptr %shape, ptr %sizes, i64 %dims)
   %is_lying = call i1 @alike(ptr %lying, ptr %strides, i64 %dims)
   %is_both = and i1 %is_shape, %is_lying
-  %is_all = and i1 %is_both, %is_dtype
+  %is_kind = and i1 %is_device, %is_dtype
+  %is_all = and i1 %is_both, %is_kind
   br i1 %is_all, label %compare, label %no
 compare:
   br label %each_i
