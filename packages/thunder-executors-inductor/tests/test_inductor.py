@@ -102,28 +102,6 @@ def test_regions_that_differ_in_views_of_their_outputs_share_a_kernel():
         found, expected = trace.python_callable()(x), program(x)
         assert_close(found, expected)
         assert [t.stride() for t in found] == [t.stride() for t in expected]
-
-
-def test_dimensions_of_one_element_have_the_strides_of_eager_without_a_copy():
-    x = torch.randn(2, 1, 3)
-    run = LaidOut(lambda inputs: [x], [torch.empty_strided((2, 1, 3), (3, 99, 1))])
-    for _ in range(2):
-        (found,) = run([])
-        assert found.stride() == (3, 99, 1) and found.data_ptr() == x.data_ptr() and not found._is_view()
-
-
-def test_what_only_a_first_run_needs_is_not_asked_again():
-    class Wrapper:
-        current_callable = staticmethod(lambda inputs: [torch.ones(1)])
-        calls = 0
-
-        def __call__(self, inputs):
-            self.calls += 1
-            return self.current_callable(inputs)
-
-    wrapper = Wrapper()
-    run = LaidOut(wrapper, None)
-    assert [run([]), run([])] == [[torch.ones(1)]] * 2 and wrapper.calls == 1
     assert kernels[0] is kernels[1] and kernels[0].compilations == 1
 
 
@@ -154,28 +132,6 @@ def test_what_inductor_decomposes_into_other_layouts_lies_as_in_eager():
         assert [t.stride() for t in found] == [t.stride() for t in expected]
 
 
-def test_dimensions_of_one_element_have_the_strides_of_eager_without_a_copy():
-    x = torch.randn(2, 1, 3)
-    run = LaidOut(lambda inputs: [x], [torch.empty_strided((2, 1, 3), (3, 99, 1))])
-    for _ in range(2):
-        (found,) = run([])
-        assert found.stride() == (3, 99, 1) and found.data_ptr() == x.data_ptr() and not found._is_view()
-
-
-def test_what_only_a_first_run_needs_is_not_asked_again():
-    class Wrapper:
-        current_callable = staticmethod(lambda inputs: [torch.ones(1)])
-        calls = 0
-
-        def __call__(self, inputs):
-            self.calls += 1
-            return self.current_callable(inputs)
-
-    wrapper = Wrapper()
-    run = LaidOut(wrapper, None)
-    assert [run([]), run([])] == [[torch.ones(1)]] * 2 and wrapper.calls == 1
-
-
 def test_one_kernel_serves_open_sizes():
     rows = IntegerProxy(6)
     trace = transform_for_execution(traced(lambda x: (x.exp() + 1).sum(0) * x.shape[0], Tensor((rows, 4))), PRIORITY)
@@ -185,6 +141,18 @@ def test_one_kernel_serves_open_sizes():
         x = torch.randn(n, 4)
         assert_close(run(n, x), (x.exp() + 1).sum(0) * n)
     assert region.symbol.implementation.compilations == 1
+
+
+def test_products_may_have_open_sizes():
+    between = InductorExecutor("open", products=True)
+    rows = IntegerProxy(6)
+    program = traced(
+        lambda x, w: ltorch.call(torch.nn.functional.linear, (x * 2, w), {}) + 1, Tensor((2, rows, 4)), Tensor((4, 4))
+    )
+    run, w = to_callable(program, [between, "torch"]), torch.randn(4, 4)
+    for n in (6, 9):
+        x = torch.randn(2, n, 4)
+        assert_close(run(n, x, w), torch.nn.functional.linear(x * 2, w) + 1)
 
 
 def test_forward_and_backward_programs_are_compiled():
@@ -247,6 +215,29 @@ def test_products_belong_to_regions_where_the_whole_is_wanted():
     assert region.symbol.executor is torchcompile
     x, w = torch.randn(6, 4), torch.randn(4, 4)
     assert_close(trace.python_callable()(x, w), torch.nn.functional.gelu(x @ w + 1) * 2)
+
+
+def test_products_between_loops_belong_to_regions_on_request_and_attention_does_not():
+    between = InductorExecutor("between", products=True)
+    linear, attention = torch.nn.functional.linear, torch.nn.functional.scaled_dot_product_attention
+
+    def layer(call, x, w):
+        y = call(linear, x * 2, w) + 1
+        return call(linear, call(attention, y, y, y), w) * 3
+
+    trace = transform_for_execution(
+        traced(
+            lambda x, w: layer(lambda f, *args: ltorch.call(f, args, {}), x, w), Tensor((2, 3, 5, 4)), Tensor((4, 4))
+        ),
+        [between, "torch"],
+    )
+    assert [len(b.subsymbols) for b in regions(trace, between)] == [3, 2]
+    x, w = torch.randn(2, 3, 5, 4), torch.randn(4, 4)
+    assert_close(trace.python_callable()(x, w), layer(lambda f, *args: f(*args), x, w))
+    alone = traced(
+        lambda x, w: ltorch.call(linear, (ltorch.call(linear, (x, w), {}), w), {}), Tensor((3, 4)), Tensor((4, 4))
+    )
+    assert regions(transform_for_execution(alone, [between, "torch"]), between) == []
 
 
 def test_attention_keeps_the_derivative_that_its_kernel_has():

@@ -9,7 +9,7 @@ import torch
 
 from thunder_executors import Declined, Finish, FusionExecutor, Implementation, Region
 from thunder_executors_inductor.availability import missing
-from thunder_executors_inductor.eligible import computes, eligible
+from thunder_executors_inductor.eligible import Takes, computes, eligible, is_product
 from thunder_executors_inductor.kernels import Kernels, ordered
 from thunder_executors_inductor.loss import open_losses
 from thunder_executors_inductor.modes import MODES
@@ -26,6 +26,7 @@ class InductorExecutor(FusionExecutor):
     Args:
         name: under which it is asked for.
         whole: whether products, convolutions and attention belong into regions, too.
+        products: whether products of matrices do, where they stand between loops.
         mode: ``"default"``, ``"reduce-overhead"`` or ``"max-autotune"``, as ``torch.compile`` has them.
         wants: which regions it takes; all if not given.
         options: settings of Inductor, beside those of the mode.
@@ -49,6 +50,7 @@ class InductorExecutor(FusionExecutor):
         name: str,
         *,
         whole: bool = False,
+        products: bool = False,
         mode: str = "default",
         wants: Callable[[Region], bool] | None = None,
         options: dict[str, Any] | None = None,
@@ -69,6 +71,7 @@ class InductorExecutor(FusionExecutor):
         )
         self.devices = devices
         self.whole = whole
+        self.takes = Takes.WHOLE if whole else Takes.PRODUCTS if products else Takes.LOOPS
         self.mode = mode
         self.wants = wants
         self.settings = dict(options or {})
@@ -92,7 +95,10 @@ class InductorExecutor(FusionExecutor):
         """
         whole, mode = bool(options.get("whole", self.whole)), options.get("mode", self.mode)
         if (whole, mode) not in self._variants:
-            made = InductorExecutor(self.name, whole=whole, mode=mode, wants=self.wants, options=self.settings)
+            made = InductorExecutor(
+                self.name, whole=whole, products=self.takes is Takes.PRODUCTS, mode=mode, wants=self.wants,
+                options=self.settings,
+            )  # fmt: skip
             return self._variants.setdefault((whole, mode), made)
         return self._variants[whole, mode]
 
@@ -100,7 +106,7 @@ class InductorExecutor(FusionExecutor):
         """Return that a region takes this call, or parts of it, or why not."""
         if self.devices is not None and not _on(self.devices, bound):
             return Declined(f"where the user does not name it, it takes tensors of {' and '.join(self.devices)} alone")
-        answer = eligible(bound, self.whole)
+        answer = eligible(bound, self.takes)
         if answer:
             return self._taken
         in_parts = super().find(bound) if self.implementations(bound.symbol) else None
@@ -121,7 +127,8 @@ class InductorExecutor(FusionExecutor):
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         """Return the calls of a region's kernel and of views; ``None`` where that saves nothing, or is not wanted."""
-        if sum([computes(bound) for bound in region.bound_symbols]) < 2 and not self.whole:
+        computing = [bound for bound in region.bound_symbols if computes(bound)]
+        if not self.whole and (len(computing) < 2 or all([is_product(bound) for bound in computing])):
             return None
         if self.wants is not None and not self.wants(region):
             return None
@@ -151,7 +158,7 @@ def has_call(*names: str) -> Callable[[Region], bool]:
     return wants
 
 
-inductor = InductorExecutor("inductor", careful=ByDefault("inductor", devices=("cuda",)))
+inductor = InductorExecutor("inductor", careful=ByDefault("inductor", products=True, devices=("cuda",)))
 torchcompile = InductorExecutor("torchcompile", whole=True)
 torchcompile_cat = InductorExecutor("torchcompile_cat", wants=has_call("cat", "concat", "concatenate", "stack"))
 torchcompile_xentropy = InductorExecutor("torchcompile_xentropy", wants=has_call("cross_entropy"))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch._C._dynamo.guards import _reinterpret_tensor
+from torch._C._dynamo.guards import _reinterpret_tensor  # type: ignore[attr-defined]
 from torch.fx import GraphModule
 
 aten = torch.ops.aten
@@ -53,7 +53,7 @@ class LaidOut:
 
     Args:
         compiled: takes a list of inputs.
-        expected: a fake tensor for each result, of known sizes; ``None`` where sizes are symbolic: nothing is looked at.
+        expected: a fake tensor of known sizes for each result; ``None`` where sizes are symbolic: nothing is looked at.
     """
 
     __slots__ = ("_changes", "_run", "compiled", "expected")

@@ -111,7 +111,7 @@ def fake_results(trace: Trace, executors: Sequence[Executor | str] = ("torch",))
     run = _running(claim(trace, resolve_executors(list(executors))))
     mode = QuickMode(new_fake_mode().shape_env)
     inputs = fake_inputs(trace.inputs, mode)
-    with torch.no_grad(), mode:
+    with torch.no_grad(), enable_python_dispatcher(), mode:
         return run(*inputs)
 
 
