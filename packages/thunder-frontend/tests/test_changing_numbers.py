@@ -1,6 +1,7 @@
 """Numbers that a program sets to others, such as counters: dynamic from the second program on that reads them."""
 
 import copy
+import itertools
 import json
 import math
 import types
@@ -466,3 +467,51 @@ def test_a_number_that_get_finds_in_a_dict_may_change():
     assert misses <= 3  # without a number, with the first one, and with any
     state["scale"] = 2.5
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 11.5))
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [zip, enumerate, reversed, list, tuple, iter, itertools.chain, lambda groups: itertools.islice(groups, 1)],
+    ids=["zip", "enumerate", "reversed", "list", "tuple", "iter", "chain", "islice"],
+)
+def test_a_number_in_what_iteration_takes_out_of_a_list_may_change(taken):
+    groups = [{"lr": 1.0}]
+
+    def program(x):
+        rate = groups[0]["lr"] / 2
+        for _ in taken(groups):
+            pass
+        groups[0]["lr"] = rate
+        return x * rate
+
+    compiled = jit(program, fallback="error")
+    for call in range(1, 7):
+        assert torch.equal(compiled(X), X * 0.5**call)
+    assert cache_misses(compiled) == 2
+    groups.append({"lr": 1.0})
+    compiled(X)
+    assert cache_misses(compiled) == 3  # the length is a fact, as it was
+
+
+def test_a_step_with_a_schedule_of_rates_is_compiled_once_for_all_rates():
+    def trained(compile):
+        weight = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+        def step(x):
+            optimizer.zero_grad()
+            (weight * x).square().sum().backward()
+            optimizer.step()
+            schedule.step()
+            return schedule.get_last_lr()
+
+        run = compile(step)
+        rates = [run(torch.arange(3.0) + k) for k in range(8)]
+        return rates, weight, run
+
+    rates, weight, compiled = trained(lambda step: jit(step, fallback="error"))
+    expected_rates, expected, _ = trained(lambda step: step)
+    assert rates == expected_rates
+    torch.testing.assert_close(weight, expected)
+    assert cache_misses(compiled) == 2

@@ -5,6 +5,8 @@ A function that is listed here guards no more than it looks at. To all others an
 
 from __future__ import annotations
 
+import gc
+import itertools
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,7 +18,7 @@ import torch
 from thunder_frontend._external_state.class_facts import class_of
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import UNLISTED, Native, file
-from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
+from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, items_of, pairs_of
 from thunder_guards.mutations import MISSING
 from thunder_tracing.tensors.constants import OF_ARRAYS
 
@@ -74,10 +76,17 @@ def found_in_dict(external: GuardedState, container: object, key: object) -> Non
         external.mutations.note("item", container, key, MISSING)
 
 
-def _whole(external: GuardedState, container: object, *rest: Any) -> None:
-    if is_container(container):
-        external.containers.contents(container)
-    _rest(external, container)
+def _elements(external: GuardedState, *iterables: Any) -> None:
+    """What iteration takes out of its arguments: what is in these is guarded once the program looks there."""
+    for iterable in iterables:
+        if type(iterable) in ITERATORS:
+            _elements(external, *gc.get_referents(iterable))
+        elif not is_container(iterable):
+            external.unwatched.escapes(iterable)
+        else:
+            external.containers.structure(iterable)
+            for index, item in enumerate(items_of(iterable)) if isinstance(iterable, LISTS) else ():
+                external.containers.item(iterable, index, item)
 
 
 def _rest(external: GuardedState, container: object, *rest: Any) -> None:
@@ -143,9 +152,11 @@ file(Native(reads=_len, asks_objects=True), len)
 file(Native(before=_names), dir)
 file(replace(SEARCHES, before=_rest, reads=_contains, calls=EQUAL, asks_objects=True), operator.contains)
 file(replace(SEARCHES, before=found_in_dict, asks_objects=True), operator.getitem)
-file(replace(SEARCHES, before=_whole), iter)
+file(
+    Native(before=_elements, reads=_nothing), iter, reversed, list, tuple, enumerate, zip,
+    itertools.chain, itertools.islice, itertools.zip_longest, itertools.product,
+)  # fmt: skip
 file(SEARCHES, next)
-file(replace(SEARCHES, reads=None), list, tuple)
 file(Native(calls=EQUAL), operator.indexOf, operator.countOf, operator.eq, operator.ne)
 file(Native(calls=ORDER), min, max, sorted, operator.lt, operator.le, operator.gt, operator.ge)
 file(Native(calls=KEYS), hash, dict, set, frozenset)
@@ -163,7 +174,7 @@ for _native, _names_of in (
     (Native(reads=_all_items), "items values"),
     (Native(reads=_keys), "keys"),
     (Native(reads=_len), "__len__"),
-    (Native(reads=_whole), "__iter__"),
+    (Native(reads=_elements), "__iter__"),
     (Native(reads=_get, calls=KEYS), "get"),
     (Native(reads=_nothing, calls=KEYS), "__getitem__"),
     (Native(reads=_contains, calls=EQUAL), "__contains__"),
