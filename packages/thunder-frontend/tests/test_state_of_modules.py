@@ -9,6 +9,7 @@ import pytest
 import torch
 from against_eager import same_as_eager
 from torch import nn
+from torch.nn.utils import prune
 
 from thunder_frontend import jit
 
@@ -216,3 +217,36 @@ def test_a_module_that_lost_its_hooks_cannot_be_called_whatever_else_changes():
         for function in (program, compiled):
             with pytest.raises(AttributeError, match="has no attribute '_backward_hooks'"):
                 function(x)
+
+
+def test_pruning_and_its_removal_leave_a_module_as_in_eager():
+    def program(net, x):
+        prune.l1_unstructured(net, "weight", amount=3)
+        y = net(x)
+        prune.remove(net, "weight")
+        return y
+
+    torch.manual_seed(0)
+    net, x = nn.Linear(4, 5), torch.randn(2, 4)
+    twin, compiled = copy.deepcopy(net), jit(program, fallback="error")
+    for _ in range(2):
+        assert torch.equal(compiled(net, x), program(twin, x))
+        assert list(net.state_dict()) == list(twin.state_dict()) == ["bias", "weight"]
+        assert torch.equal(net.weight, twin.weight) and type(net.weight) is nn.Parameter and not net._forward_pre_hooks
+
+
+class HasDefault:
+    n = 1
+
+
+def test_an_attribute_that_a_program_sets_and_deletes_is_found_in_the_class_again():
+    def program(owner, x):
+        owner.n = 3
+        y = x * owner.n
+        del owner.n
+        return y * owner.n
+
+    owner, compiled = HasDefault(), jit(program, fallback="error")
+    for _ in range(2):
+        assert torch.equal(compiled(owner, torch.ones(2)), torch.full((2,), 3.0))
+        assert vars(owner) == {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from thunder_guards.buffers import copy_of, holds
-from thunder_guards.places import MISSING, WRITTEN, builtin_kind, contents_of, is_empty, is_slot
+from thunder_guards.places import MISSING, WRITTEN, builtin_kind, contents_of, is_empty, is_slot, kept_as
 
 Place: TypeAlias = tuple[int, str, Any]
 """The ``id`` of an object that is written to, the kind of write, and the name or key."""
@@ -232,4 +232,4 @@ def _same_contents(container: Any, before: Any) -> bool:
     return len(now) == len(then) and all(map(operator.is_, now, then))
 
 
-__all__ = ["MISSING", "MutationLog", "Write", "contents_of", "is_empty", "is_slot"]
+__all__ = ["MISSING", "MutationLog", "Write", "contents_of", "is_empty", "is_slot", "kept_as"]

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from thunder_guards.buffers import copy_of, write_back
-from thunder_guards.kinds import item_of
+from thunder_guards.kinds import held_by_class, item_of
 from thunder_guards.memory import whole_storage
 from thunder_ir import Context, literal
 
@@ -83,14 +83,12 @@ class Attribute(Step[Any, str], Written[Any, str, object]):
         return f"{owner}.{key}"
 
     def now(self, owner: Any, key: str) -> Any:
-        if key in getattr(owner, "__dict__", {}) and not is_slot(owner, key):
-            return owner.__dict__.get(key, MISSING)
-        return getattr(owner, key, MISSING)
+        return kept_as(owner, key)
 
     def restore(self, owner: Any, key: str, before: object) -> None:
         if before is not MISSING:
             set_attribute(owner, key, before)
-        elif hasattr(owner, key):
+        elif kept_as(owner, key) is not MISSING:
             self.remove(owner, key)
 
     def assignment(self, owner: str, key: object, value: str, context: Context) -> str:
@@ -276,10 +274,18 @@ def contents_of(cell: CellType) -> Any:
         return MISSING
 
 
+def kept_as(owner: Any, name: str) -> Any:
+    """Return what an object itself has as an attribute, or what its class sets there; not what the class finds."""
+    own = getattr(owner, "__dict__", None)
+    plain = isinstance(own, (dict, types.MappingProxyType))
+    if plain and not hasattr(type(held_by_class(type(owner), name)), "__set__"):
+        return own.get(name, MISSING)  # type: ignore[union-attr]
+    return getattr(owner, name, MISSING)
+
+
 def is_slot(target: object, name: Any) -> bool:
     """Whether an attribute of an object is kept in a slot, whatever the object's ``__dict__`` has by that name."""
-    found = next((owner.__dict__[name] for owner in type(target).__mro__ if name in owner.__dict__), None)
-    return isinstance(found, types.MemberDescriptorType)
+    return isinstance(held_by_class(type(target), name), types.MemberDescriptorType)
 
 
 def is_empty(cell: CellType) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-import types
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import CellType, CodeType, FrameType, FunctionType, GetSetDescriptorType
@@ -21,8 +20,8 @@ from thunder_frontend._external_state.symbolic_numbers import compare_with_zero,
 from thunder_frontend._library_code.native_code import is_of_no_concern
 from thunder_guards import IdentityGuard
 from thunder_guards.errors import BeginAgain
-from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, held_by_class, is_container, item_of
-from thunder_guards.mutations import MISSING, contents_of, is_slot
+from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container, item_of
+from thunder_guards.mutations import MISSING, contents_of, kept_as
 from thunder_interpreter import Callbacks, names_of
 from thunder_ir import (
     DeviceError,
@@ -174,11 +173,7 @@ class Watch(Callbacks):
         if cls.__setattr__ is dict.__setitem__:
             self.store_item(obj, name, value)
         elif self.external.source_of(obj) is not None:
-            own: Any = getattr(obj, "__dict__", None)
-            plain = isinstance(own, (dict, types.MappingProxyType)) and not is_slot(obj, name)
-            plain = plain and not hasattr(type(held_by_class(type(obj), name)), "__set__")
-            before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
-            self.external.mutations.note("attribute", obj, name, before)
+            self.external.mutations.note("attribute", obj, name, kept_as(obj, name))
 
     def delete_attribute(self, obj: object, name: str) -> None:
         self.store_attribute(obj, name, None)
