@@ -69,3 +69,17 @@ def test_the_seed_of_a_state_that_the_program_sets_is_asked_for_in_python():
     for seed in (1, 2, 2):
         torch.manual_seed(seed)
         assert compiled(torch.ones(2))[1] == seed
+
+
+def test_equal_draws_of_distributions_are_draws_of_their_own():
+    def program(p):
+        gamma = torch.distributions.Gamma(p, p)
+        dirichlet = torch.distributions.Dirichlet(p)
+        return gamma.rsample(), gamma.rsample(), dirichlet.rsample(), dirichlet.rsample()
+
+    compiled, drawn = jit(program, fallback="error"), []
+    for run in (program, compiled, compiled):
+        torch.manual_seed(3)
+        drawn.append(torch.stack(run(torch.tensor([2.0, 3.0]))))
+    assert torch.equal(drawn[0], drawn[1]) and torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0][0], drawn[0][1])

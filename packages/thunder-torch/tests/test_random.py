@@ -10,6 +10,7 @@ from thunder_executors_torch import executor
 from thunder_ir import OpTags, record
 from thunder_ir.passes import expand
 from thunder_torch import call, proxy_of, torch_language
+from thunder_torch.randomness import is_random
 
 DRAWS = [
     (F.dropout, (), {"p": 0.3}),
@@ -111,3 +112,10 @@ def test_a_function_of_the_users_that_draws_is_replayed():
     with torch.no_grad():
         output, (gradient,) = to_callable(grad_transform_on_trace(trace), [executor])(a.detach(), torch.ones(5))
     torch.testing.assert_close((output, gradient), (expected.detach(), wanted))
+
+
+def test_what_draws_is_told_by_the_tags_of_pytorchs_operators():
+    tensor = torch.Tensor
+    for drawn in (torch._standard_gamma, torch._sample_dirichlet, tensor.normal_, torch.poisson, torch.lstm):
+        assert is_random(drawn)
+    assert not any(map(is_random, (torch.sin, tensor.add_, F.linear, F.layer_norm, torch.special.gammaln)))

@@ -21,13 +21,8 @@ state(
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout",
     traits=(Trait.DRAWS, Trait.MAY_VIEW),
 )  # fmt: skip
-state(
-    "alpha_dropout_", "bernoulli_", "binomial", "cauchy_", "dropout_", "exponential_", "feature_alpha_dropout_",
-    "feature_dropout_", "geometric_", "gumbel_softmax", "log_normal_", "native_dropout", "normal", "normal_", "poisson",
-    "random_", "randint_like", "randperm", "rrelu_", "rrelu_with_noise", "uniform_",
-    traits=(Trait.DRAWS,),
-)  # fmt: skip
-state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.DRAWS, Trait.RECURRENT, Trait.SIZES_ARE_PRODUCTS))
+state("gumbel_softmax", traits=(Trait.DRAWS,))
+state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.RECURRENT, Trait.SIZES_ARE_PRODUCTS))
 state("_pack_padded_sequence", traits=(Trait.MISTOLD, Trait.SIZES_ARE_PRODUCTS))
 state("_pad_packed_sequence", traits=(Trait.READS_MEMORY,))
 state("rand", "randn", traits=(Trait.CREATES, Trait.OF_DEFAULT_DTYPE))
