@@ -17,6 +17,14 @@ FORMS = {
     "method addmm": lambda x: x.addmm(2, 3, x, x),
     "addr": lambda x: torch.addr(2, x, x[0], x[0]),
     "baddbmm": lambda x: torch.baddbmm(2, x[None], 3, x[None], x[None]),
+    "new": lambda x: (
+        x.new(x.shape).shape == x.shape,
+        x.new(x.shape + (2,)).fill_(3) * x[..., None],
+        x.new((3, 2)) * x[0, 0],
+        x.new(torch.Size([3, 2])).zero_() * x[0, 0],
+        x.new([3.0]) * x,
+        x.new(2, 3).zero_() * x[0, 0],
+    )[1:],
     "broadcast_to": lambda x: (x[0].broadcast_to(3, 3), x[0].broadcast_to((3, 3)), torch.broadcast_to(x[0], (3, 3))),
 }
 
@@ -32,6 +40,12 @@ def test_old_forms_are_taken(name):
         sum(r.sum() for r in (result if isinstance(result, tuple) else (result,))).backward()
         assert leaf.grad is not None
     torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_new_makes_a_tensor_of_a_size_where_the_size_changes():
+    compiled = jit(lambda x: x.new(x.shape + (2,)).fill_(3) * x[..., None], fallback="error")
+    for size in (2, 3, 4):
+        assert torch.equal(compiled(torch.ones(size)), torch.full((size, 2), 3.0))
 
 
 WRONG = {

@@ -16,6 +16,7 @@ from thunder_torch.places import is_place
 from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.symbolic_numbers import with_numbers
 
 T = torch.Tensor
@@ -37,6 +38,13 @@ def _of_kind(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
     model = calls.value(args[1])
     kind = to_torch_device(model.device), to_torch_dtype(model.dtype)
     return calls.write_or_record(T.to, (args[0], *kind, *args[2:]), kwargs)
+
+
+@answers_each(T.new)
+def _new(method: Any, calls: Calls, tensor: T, *given: Any, **kwargs: Any) -> Any:
+    """A tensor of a size, which PyTorch takes for the elements of one where it is any other tuple."""
+    is_size = len(given) == 1 and isinstance(given[0], (torch.Size, SymbolicSize))
+    return calls.write_or_record(T.new_empty if is_size else method, (tensor, *given), kwargs)
 
 
 @answers_each(T.select, torch.select)
