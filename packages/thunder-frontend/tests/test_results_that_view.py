@@ -425,3 +425,18 @@ def test_a_copy_of_a_result_that_views_leads_to_it(copies):
             (torch.autograd.grad(copy.sum(), [view, x], retain_graph=True), torch.autograd.grad(view.sum(), x))
         )
     torch.testing.assert_close(found[1], found[0])
+
+
+def test_a_view_of_all_of_a_result_whose_size_changes_is_read():
+    def program(x):
+        view = (x * 2).expand(x.shape)
+        return view, view.sqrt()
+
+    compiled = jit(program, fallback="error")
+    for size in (2, 3, 4):
+        x, y = (torch.arange(1.0, size + 1).requires_grad_() for _ in range(2))
+        found, expected = compiled(x), program(y)
+        assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
+        (found[0].sum() + found[1].sum()).backward()
+        (expected[0].sum() + expected[1].sum()).backward()
+        torch.testing.assert_close(x.grad, y.grad)

@@ -153,7 +153,8 @@ class Outcome:
                 )
             return self._view_template(traced, current, with_gradient)
         if view is not None and with_gradient and self._is_seen_by_autograd(traced, current):
-            if not (current.requires_grad and self._is_read(traced)):
+            is_same = current_value(view.parent, self.calls) is current  # a view of all: what reads it reads the other
+            if is_same or not (current.requires_grad and self._is_read(traced)):
                 return self._view_template(traced, current, with_gradient)
             if not self._has_own_history(traced) and current.name not in self.spent:
                 return self._view_of_results(traced, current)
