@@ -355,3 +355,29 @@ def test_backward_to_a_view_that_autograd_did_not_record_is_left_to_python():
         found = jit(program, fallback="split")(torch.ones(2, 3, requires_grad=True))
     expected = program(torch.ones(2, 3, requires_grad=True))
     assert all(a is b is None or torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_anomaly_mode_finds_nan_in_gradients_inside_of_a_program():
+    def inside(x):
+        with torch.autograd.detect_anomaly():
+            (x.sqrt() * 0).sum().backward()
+        return x.grad
+
+    def around(x):
+        (x.sqrt() * 0).sum().backward()
+        return x.grad
+
+    def run(function, value):
+        return function(torch.tensor([value, 1.0], requires_grad=True))
+
+    for compiled in (jit(inside), jit(around)):
+        assert run(around, 0.0).isnan().any()
+        with torch.autograd.set_detect_anomaly(True):
+            for value in (0.0, 4.0, 0.0):
+                if value:
+                    assert torch.equal(run(compiled, value), torch.zeros(2))
+                else:
+                    with pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
+                        run(compiled, value)
+    assert run(jit(around), 0.0).isnan().any()

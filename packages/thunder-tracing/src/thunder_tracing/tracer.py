@@ -26,7 +26,7 @@ from thunder_tracing.bailouts import TAGS, Check
 from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_tracing.derivatives.batch_levels import Batches
 from thunder_tracing.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
-from thunder_tracing.derivatives.external_hooks import refuse_hooks_on_saved
+from thunder_tracing.derivatives.external_hooks import refuse_observed
 from thunder_tracing.derivatives.inner_backward import inner_backward
 from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
 from thunder_tracing.external_state import ExternalState
@@ -238,7 +238,7 @@ class Tracer(WriteCalls):
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""
-        refuse_hooks_on_saved(self)
+        refuse_observed(self)
         return autograd_grad(self, outputs, inputs, *args, **kwargs)
 
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -255,7 +255,7 @@ class Tracer(WriteCalls):
         if self.levels.stack:
             raise AcquisitionError("backward() inside of a function that torch.func transforms is not supported")
         self.changes += 1
-        refuse_hooks_on_saved(self)
+        refuse_observed(self)
         inner_backward(self, *args, **kwargs)
 
     def from_outside(self) -> list[TracedTensor]:

@@ -48,16 +48,19 @@ def with_hooks(calls: Calls, tensor: TracedTensor, gradient: object, create_grap
     return gradient
 
 
-def refuse_hooks_on_saved(calls: Calls) -> None:
-    """Guard that there are no hooks around the call which say what derivatives get of what was saved for them.
+def refuse_observed(calls: Calls) -> None:
+    """Guard that nothing observes a derivative inside of a program: no hooks on what is saved for it, no anomaly mode.
 
     Raises:
-        EagerFallback: there are such hooks. A program's own derivatives read values, and save none.
+        EagerFallback: something does. A program's own derivatives read values, and save none; NaN is no error.
     """
+    if torch.is_anomaly_enabled():
+        raise EagerFallback("anomaly mode is on where a program computes gradients")
+    calls.external.result_of(torch.is_anomaly_enabled, (), False)
     hooks = torch._C._autograd._top_saved_tensors_default_hooks
     if hooks(True) is not None:
         raise EagerFallback("there are saved_tensors_hooks around a program that computes gradients")
     calls.external.result_of(hooks, (True,), None)
 
 
-__all__ = ["hooks_of", "refuse_hooks_on_saved", "with_hooks"]
+__all__ = ["hooks_of", "refuse_observed", "with_hooks"]
