@@ -2,7 +2,8 @@
 
 import gc
 
-from thunder_guards._codegen.shared import _ROWS, _SETS, shared_names, shared_row
+from thunder_guards._codegen.held_facts import HeldFacts, shared_check
+from thunder_guards._codegen.shared import _CONDITIONS, _ROWS, _SETS, shared_condition, shared_names, shared_row
 
 
 def test_rows_of_the_same_objects_are_one():
@@ -11,6 +12,42 @@ def test_rows_of_the_same_objects_are_one():
     assert shared_row([table, "".join(["a"])]) is row and row == [table, "a"]
     assert shared_row([dict(table), "a"]) is not row
     assert shared_row([1, "a"]) is not shared_row([True, "a"])
+
+
+def test_rows_of_the_attributes_of_one_class_are_one():
+    class Other:
+        pass
+
+    row = shared_row([vars(Other), 1])
+    assert vars(Other) is not row[0] and shared_row([vars(Other), 1]) is row
+    assert shared_row([vars(int), 1]) is not row
+
+
+def test_native_code_reads_where_objects_are():
+    objects = [{}, "a", 300]
+    assert list(shared_row(objects).addresses) == [*map(id, objects)]
+
+
+def test_conditions_that_ask_the_same_are_one_function():
+    table = {"a": 1}
+
+    def asked(value):
+        return lambda context: [f"{context.object(table, 'table')}['a'] is {context.object(value, 'value')}", "True"]
+
+    function, text = shared_condition(asked(table["a"]))
+    assert text == "lambda: _table['a'] is _value and True" and function()
+    assert shared_condition(asked(1))[0] is function and shared_condition(asked(2))[0] is not function
+    table["a"] = 2
+    assert not function()
+
+
+def test_facts_of_the_same_rows_have_one_check():
+    def facts(value):
+        return HeldFacts(*[shared_row([])] * 2, found, *[shared_row([])] * 4, *[shared_row([value])] * 4)
+
+    found, value = [], object()
+    check = shared_check(facts(value))
+    assert shared_check(facts(value)) is check and shared_check(facts(object())) is not check
 
 
 def test_names_that_are_equal_are_one_set():
@@ -22,8 +59,9 @@ def test_names_that_are_equal_are_one_set():
 def test_nothing_keeps_what_is_not_read_any_more():
     table = {}
     row, names = shared_row([table, "kept"]), shared_names(["kept", "too"])
+    condition = shared_condition(lambda context: [f"{context.object(table, 'table')} is None"])
     gc.collect()  # what other tests have left
-    before = len(_ROWS), len(_SETS)
-    del row, names
+    before = len(_ROWS), len(_SETS), len(_CONDITIONS)
+    del row, names, condition
     gc.collect()
-    assert (len(_ROWS), len(_SETS)) == (before[0] - 1, before[1] - 1)
+    assert (len(_ROWS), len(_SETS), len(_CONDITIONS)) == tuple([count - 1 for count in before])

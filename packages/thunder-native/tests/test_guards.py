@@ -189,6 +189,20 @@ def told_by(compiled):
     return [v for v in prologue.context.globals.values() if type(v).__name__ == "FactsCheck"]
 
 
+def test_programs_that_rely_on_the_same_share_what_tells_it():
+    module, x = Named(12), torch.randn(2, 4)
+    compiled = jit(module, executors=["+native"])
+    with torch.no_grad():
+        compiled(x)
+        (first,) = told_by(compiled)
+        for _ in range(5):
+            compiled(x.clone().requires_grad_())
+        (second,) = told_by(compiled)
+        assert first is second and first.hold() and cache_misses(compiled) == 2
+        module.scale = 3.0
+        assert not first.hold() and torch.equal(compiled(x), module(x))
+
+
 def test_an_equal_value_in_the_place_of_another_one_is_taken():
     module, x = Named(12), torch.randn(2, 4)
     compiled = jit(module, executors=["+native"])

@@ -5,6 +5,7 @@ from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
 from thunder_guards._codegen.held_facts import HeldFacts, tells_facts
 from thunder_guards._codegen.prologue import ordered
 from thunder_guards._codegen.result_views import result_views
+from thunder_guards._codegen.shared import Row, shared_row
 from thunder_guards._codegen.specialise import Specialisation, specialise
 from thunder_guards._codegen.tensor_checks import snapshots
 from thunder_guards._guards import (
@@ -55,9 +56,9 @@ __all__ = [
     "DistinctObjectsGuard", "DistinctTensorsGuard", "Effect", "EmptyGuard", "Environment", "EnvironmentGuard",
     "External", "Guard", "HeldFacts", "HeldPartGuard", "IdentityGuard", "Input", "KeysGuard", "LacksGuard",
     "LengthGuard", "MISSED", "MembershipGuard", "MutationLog", "NotHeldGuard", "PlaceInStorageGuard", "Program",
-    "SameAsBeforeGuard",
+    "Row", "SameAsBeforeGuard",
     "SameObjectGuard", "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source",
     "Specialisation", "Step", "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__",
-    "environment", "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "snapshots",
-    "specialise", "tells_apart", "tells_facts",
+    "environment", "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "shared_row",
+    "snapshots", "specialise", "tells_apart", "tells_facts",
 ]  # fmt: skip

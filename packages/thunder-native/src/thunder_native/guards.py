@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from thunder_guards import HeldFacts, snapshots, tells_apart, tells_facts
+from thunder_guards import HeldFacts, shared_row, snapshots, tells_apart, tells_facts
 from thunder_native.layout import items_of
 from thunder_native.runtime import runtime
 from thunder_native.schema import dtype_word
@@ -78,16 +78,15 @@ def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
     rows = [_dicts(facts.containers), _dicts(facts.without), _dicts(facts.holders)]
     if None in rows:
         return None
-    containers, without, holders = (row or () for row in rows)
+    containers, without, holders = (shared_row(row or ()) for row in rows)
     made = runtime()
     memory: list[Any] = [facts]
     words: list[int] = []
     for kind in ((containers, facts.keys), (without, facts.names), (holders, facts.empty), (facts.typed, facts.types),
                  (facts.owners, facts.dicts)):  # fmt: skip
-        ids = [array("q", map(id, row)) for row in kind]
-        words += (len(ids[0]), *[each.buffer_info()[0] for each in ids])
+        words += (len(kind[0]), *[row.addresses.buffer_info()[0] for row in kind])
         words += [expected] if kind[1] is facts.keys else []
-        memory += (*kind, *ids)
+        memory += kind
     head = array("q", [*words, id(dict), id(OrderedDict)])
     return made.callable_of("as_found", head.buffer_info()[0], (head, memory))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from thunder_guards._codegen.shared import shared_condition
 from thunder_guards.program import OWN_NAMES, Program
 from thunder_ir import Context, Names, flat_proxies
 
@@ -59,7 +60,16 @@ class Lines:
         names.reserve(OWN_NAMES)
         self.context = Context(names)
         self.lines: list[str] = []
+        self.functions: list[str] = []
+        """The definitions of functions that the lines call, and that other programs' may call, too."""
 
     def add(self, line: str, depth: int = 1) -> None:
         """Add a line, indented so many times."""
         self.lines.append(INDENT * depth + line)
+
+    def asked(self, conditions: Callable[[Context], list[str]]) -> str:
+        """Return an expression for whether conditions hold that read no argument of a call."""
+        function, text = shared_condition(conditions)
+        name = self.context.object(function, "as_found")
+        self.functions.append(f"{name} = {text}")
+        return f"{name}()"

@@ -6,9 +6,12 @@ of what a call of its program costs is to ask them: so native code may tell, whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+from thunder_guards._codegen.shared import Row
 
 OFTEN = 3
 """Calls after which native code is asked for, and twice as many each time that there is none yet."""
@@ -30,17 +33,17 @@ class HeldFacts:
         owners, dicts: objects, and their ``__dict__``.
     """
 
-    containers: Sequence[Any]
-    keys: Sequence[Any]
+    containers: Row
+    keys: Row
     expected: list[Any]
-    without: Sequence[Any]
-    names: Sequence[Any]
-    holders: Sequence[Any]
-    empty: Sequence[Any]
-    typed: Sequence[Any]
-    types: Sequence[type]
-    owners: Sequence[Any]
-    dicts: Sequence[dict[str, Any]]
+    without: Row
+    names: Row
+    holders: Row
+    empty: Row
+    typed: Row
+    types: Row
+    owners: Row
+    dicts: Row
 
     def __len__(self) -> int:
         return sum(map(len, (self.keys, self.names, self.empty, self.types, self.dicts)))
@@ -73,7 +76,7 @@ class FactsCheck:
         facts: of them.
     """
 
-    __slots__ = ("_calls", "_due", "facts", "hold")
+    __slots__ = ("__weakref__", "_calls", "_due", "facts", "hold")
 
     def __init__(self, facts: HeldFacts) -> None:
         self.facts = facts
@@ -94,4 +97,14 @@ class FactsCheck:
         return True
 
 
-__all__ = ["LEAST", "FactsCheck", "HeldFacts", "tells_facts"]
+_CHECKS: WeakValueDictionary[tuple[int, ...], FactsCheck] = WeakValueDictionary()
+"""By the rows of their facts, for as long as a program asks them: native code is made once for all of them."""
+
+
+def shared_check(facts: HeldFacts) -> FactsCheck:
+    """Return the check of facts, one for those of the same rows."""
+    rows = tuple([id(getattr(facts, f.name)) for f in fields(facts)])
+    return _CHECKS.setdefault(rows, FactsCheck(facts))
+
+
+__all__ = ["LEAST", "FactsCheck", "HeldFacts", "shared_check", "tells_facts"]

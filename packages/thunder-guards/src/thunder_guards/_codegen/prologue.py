@@ -7,13 +7,14 @@ Facts about objects that the compiled function holds are checked together, by ``
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import call, contains, getitem, is_
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 from thunder_guards._codegen.generated import Lines
-from thunder_guards._codegen.held_facts import LEAST, FactsCheck, HeldFacts
-from thunder_guards._codegen.shared import shared_names, shared_row
+from thunder_guards._codegen.held_facts import LEAST, HeldFacts, shared_check
+from thunder_guards._codegen.shared import Row, shared_names, shared_row
 from thunder_guards._codegen.tensor_checks import tensor_checks
 from thunder_guards._guards import (
     FEW,
@@ -26,6 +27,7 @@ from thunder_guards._guards import (
     IdentityGuard,
     LacksGuard,
     MembershipGuard,
+    TypeGuard,
     ValueGuard,
     gathered,
 )
@@ -45,16 +47,15 @@ class SlotCheck:
     """Checks, in one pass, that containers which the compiled function holds still have what was found in them.
 
     Args:
-        guards: each with its slot.
+        guards: of what is there.
+        containers, keys: where.
     """
 
-    __slots__ = ("containers", "expected", "guards", "keys")
+    __slots__ = ("__weakref__", "containers", "expected", "guards", "keys")
 
-    def __init__(self, guards: Sequence[Slotted]) -> None:
-        self.guards = [guard for guard, _ in guards]
-        self.containers = [container for _, (container, _) in guards]
-        self.keys = [key for _, (_, key) in guards]
-        self.expected = [guard.value for guard in self.guards]
+    def __init__(self, guards: Sequence[ValueGuard | IdentityGuard], containers: Row, keys: Row) -> None:
+        self.guards, self.containers, self.keys = guards, containers, keys
+        self.expected = [guard.value for guard in guards]
 
     def recheck(self) -> bool:
         """Check by value where identity failed; what is equal becomes what is expected."""
@@ -68,6 +69,18 @@ class SlotCheck:
         return True
 
 
+_SLOT_CHECKS: WeakValueDictionary[tuple[Any, ...], SlotCheck] = WeakValueDictionary()
+"""By what they check, for as long as a program asks them."""
+
+
+def _slot_check(slotted: Sequence[Slotted]) -> SlotCheck:
+    """Return the check of guards with slots, one for those that expect the very same objects there."""
+    guards, slots = [guard for guard, _ in slotted], [slot for _, slot in slotted]
+    containers, keys = (shared_row(row) for row in (zip(*slots, strict=True) if slots else ((), ())))
+    key = (id(containers), id(keys), *[(type(guard), id(guard.value)) for guard in guards])
+    return _SLOT_CHECKS.setdefault(key, SlotCheck(guards, containers, keys))
+
+
 def prologue_lines(program: Program, guarded: bool) -> Lines:
     """Return the lines that check a call and name the inputs of the computation.
 
@@ -77,7 +90,7 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
     """
     made = Lines(program)
     context = made.context
-    conditions = _conditions(program, context) if guarded else []
+    conditions = _conditions(program, made) if guarded else []
     if conditions or program.inputs or program.numbers:
         made.add("try:")
         made.add(f"holds = ({conditions[0] if conditions else True}", 2)
@@ -170,8 +183,9 @@ def unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
     return in_order[:alone], in_order[alone:]
 
 
-def _conditions(program: Program, context: Context) -> list[str]:
+def _conditions(program: Program, made: Lines) -> list[str]:
     """The guards as expressions, those of one kind about held objects gathered into one."""
+    context = made.context
     guards: defaultdict[type[Guard], list[Any]] = defaultdict(list)
     for g in program.guards:
         guards[g.__class__].append(g)
@@ -184,17 +198,30 @@ def _conditions(program: Program, context: Context) -> list[str]:
     conditions = [*program.environment.conditions(context, attends), *program.arguments.conditions(context)]
     lacking = [slot for those in absent.values() for slot in those]
     slotted = [slot for _, slot in empty.values()]
-    check = SlotCheck(slots)
-    about_held = [_as_found(check, context)] if slots else []
-    about_held += _absent(lacking, context)
-    if len(empty) <= FEW:
-        about_held += [g.condition(context) for g, _ in empty.values()]
-    else:
-        tables, keys = _rows(slotted, context)
-        about_held.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
-    about_held += gathered(held, context)
-    conditions += _at_once(about_held, _facts_of(check, lacking, slotted, held), context)
-    return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
+    check = _slot_check(slots)
+
+    def about_held(context: Context) -> list[str]:
+        found = [_as_found(check, context)] if slots else []
+        found += _absent(lacking, context)
+        if len(empty) <= FEW:
+            found += [g.condition(context) for g, _ in empty.values()]
+        else:
+            tables, keys = _rows(slotted, context)
+            found.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
+        return found + gathered(held, context)
+
+    conditions += _at_once(about_held, _facts_of(check, lacking, slotted, held), made)
+    others = [g for g in program.guards if id(g) not in together]
+    lasting = [g for g in others if type(g) in _LASTING and g.source.place and not g.source.is_of_the_call()]
+    if len(lasting) > FEW:
+        conditions.append(made.asked(lambda own: [g.condition(own) for g in lasting]))
+        asked = set(map(id, lasting))
+        others = [g for g in others if id(g) not in asked]
+    return conditions + [g.condition(context) for g in others]
+
+
+_LASTING = (HeldPartGuard, IdentityGuard, TypeGuard)
+"""Guards in which the programs of one function seldom differ, where they are about objects that it holds."""
 
 
 def _facts_of(
@@ -208,15 +235,16 @@ def _facts_of(
     parts = [[(g.source.held, g.value) for g in held if g.part == part] for part in ("type", "__dict__")]
     pairs += [zip(*those, strict=True) if those else ((), ()) for those in parts]
     rows = [shared_row(row) for pair in pairs for row in pair]
-    return HeldFacts(shared_row(check.containers), shared_row(check.keys), check.expected, *rows)
+    return HeldFacts(check.containers, check.keys, check.expected, *rows)
 
 
-def _at_once(conditions: list[str], facts: HeldFacts, context: Context) -> list[str]:
+def _at_once(conditions: Callable[[Context], list[str]], facts: HeldFacts, made: Lines) -> list[str]:
     """Return conditions about held objects as one that native code may tell, if they are about many facts."""
     if len(facts) < LEAST:
-        return conditions
-    check = context.object(FactsCheck(facts), "facts")
-    return [f"({check}.hold() or ({' and '.join(conditions)} and {check}.found()))"]
+        return conditions(made.context)
+    check = shared_check(facts)
+    asked = made.asked(lambda own: [*conditions(own), f"{own.object(check, 'facts')}.found()"])
+    return [f"({made.context.object(check, 'facts')}.hold() or {asked})"]
 
 
 def _as_found(check: SlotCheck, context: Context) -> str:

@@ -1,21 +1,34 @@
-"""Data that generated functions read, one for all that read the same: where many serve calls in turn, the processor's
-caches hold it, and not a copy for each."""
+"""What generated functions read and ask, one for all that read and ask the same: where many serve calls in turn, the
+processor's caches hold it, and not a copy for each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from gc import get_referents
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
+
+from thunder_ir import Context
 
 
 class Row(list[Any]):
     """A list that is never changed. Tuples cannot be referred to weakly."""
+
+    @cached_property
+    def addresses(self) -> array[int]:
+        """Where its objects are, for native code; valid for as long as the row is there."""
+        return array("q", map(id, self))
 
 
 _ROWS: WeakValueDictionary[tuple[Any, ...], Row] = WeakValueDictionary()
 """By the identities of what they hold, but for strings, for as long as a function reads them."""
 _SETS: WeakValueDictionary[tuple[Any, ...], frozenset[Any]] = WeakValueDictionary()
 """By the names in order, for as long as a function reads them."""
+_CONDITIONS: WeakValueDictionary[tuple[Any, ...], Callable[[], bool]] = WeakValueDictionary()
+"""By their text and the identities of what it names, for as long as a function asks them."""
 
 
 def shared_row(objects: Iterable[Any]) -> Row:
@@ -29,10 +42,33 @@ def shared_row(objects: Iterable[Any]) -> Row:
         (True, False)
     """
     made = Row(objects)
-    key = tuple([value if value.__class__ is str else id(value) for value in made])
-    return _ROWS.setdefault(key, made)
+    return _ROWS.setdefault(tuple(map(_identity, made)), made)
+
+
+def _identity(value: Any) -> int | str:
+    """Return what tells an object from others, and is the same for all views of one class's attributes."""
+    kind = type(value)
+    if kind is MappingProxyType:
+        (shown,) = get_referents(value)
+        return -id(shown)
+    return value if kind is str else id(value)
 
 
 def shared_names(names: Sequence[Any]) -> frozenset[Any]:
     """Return a set of names, one for the same names in the same order."""
     return _SETS.setdefault(tuple(names), frozenset(names))
+
+
+def shared_condition(conditions: Callable[[Context], list[str]]) -> tuple[Callable[[], bool], str]:
+    """Return a function that says whether conditions hold, one for all that ask the same; and its text.
+
+    Args:
+        conditions: writes them as Python source that reads no argument of a call.
+    """
+    context = Context()
+    text = f"lambda: {' and '.join(conditions(context))}"
+    key = (text, *map(id, context.globals.values()))
+    function = _CONDITIONS.get(key)
+    if function is None:
+        function = _CONDITIONS[key] = eval(text, context.globals)
+    return function, text

@@ -88,13 +88,13 @@ def specialise(
     return Specialisation(
         replace(program, inputs=tuple([replace(i, example=None) for i in program.inputs])),
         Generated(text, context, "call").compile(names),
-        Generated(_prologue_text(head, inputs), context, "prologue"),
+        Generated(_prologue_text(prologue.functions, head, inputs), context, "prologue"),
     )
 
 
-def _prologue_text(lines: Sequence[str], inputs: str) -> str:
+def _prologue_text(functions: Sequence[str], lines: Sequence[str], inputs: str) -> str:
     shown = [line.replace("return miss(args, kwargs)", "return None") for line in lines]
-    return "\n".join(["def prologue(args, kwargs):", *shown, f"{INDENT}return ({inputs},)"]) + "\n"
+    return "\n".join([*functions, "def prologue(args, kwargs):", *shown, f"{INDENT}return ({inputs},)"]) + "\n"
 
 
 def _unpacked_for_epilogue(program: Program) -> list[str]:
