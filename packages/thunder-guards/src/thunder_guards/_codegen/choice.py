@@ -50,8 +50,15 @@ Node = Specialisation | tuple[Specialisation, ...] | Fork
 
 def candidates(node: Node | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Specialisation, ...]:
     """Return the specialisations that may serve a call, the newest first where nothing tells them apart."""
+    try:
+        while isinstance(node, Fork) and node.rest is None:  # as almost all are: one way leads on
+            node = node.branches.get(node.look(args, kwargs))
+    except GONE:
+        return ()
+    if isinstance(node, Specialisation):
+        return (node,)
     found: tuple[Specialisation, ...] = ()
-    waiting = [node]
+    waiting: list[Node | None] = [node]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Fork):

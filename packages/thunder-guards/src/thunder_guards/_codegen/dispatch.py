@@ -101,7 +101,7 @@ class SignatureBucket:
         symbolic: whether shapes and numbers do not tell specialisations apart, because they may be symbolic.
     """
 
-    __slots__ = ("_of_one_size", "_of_many_sizes", "_symbolic", "serve")
+    __slots__ = ("_filled", "_of_many_sizes", "_of_one_size", "_symbolic", "serve")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
         arguments = ArgumentsGuard(args, kwargs)
@@ -109,6 +109,8 @@ class SignatureBucket:
         self._of_many_sizes = Shelf(arguments, aspects(args, kwargs, symbolic=True))
         """Those with symbolic sizes or numbers: asked where no other one is found."""
         self._of_one_size = self._of_many_sizes if symbolic else Shelf(arguments, aspects(args, kwargs, symbolic=False))
+        self._filled: tuple[Shelf, ...] = ()
+        """Those to be asked, in order."""
         self.serve: Call = self._find
         """Calls the specialisation for a call."""
 
@@ -143,9 +145,7 @@ class SignatureBucket:
         return next(s for s in self._shelves() if any([m is specialisation for _, m in s.members]))
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], miss: Callable[..., Any]) -> Any:
-        for shelf in self._shelves():
-            if not shelf.members:
-                continue
+        for shelf in self._filled:
             for specialisation in shelf.proposed(args, kwargs):
                 result = specialisation.call(args, kwargs, missed)
                 if result is not MISSED:
@@ -154,6 +154,7 @@ class SignatureBucket:
 
     def _settle(self) -> None:
         those = self.specialisations
+        self._filled = tuple([shelf for shelf in self._shelves() if shelf.members])
         self.serve = those[0].call if len(those) == 1 else self._find
 
 
