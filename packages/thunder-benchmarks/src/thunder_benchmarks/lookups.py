@@ -23,6 +23,8 @@ from thunder_benchmarks.lookup_cases import DIFFERENCES, Difference, Reads
 from thunder_benchmarks.tables import add_rows, markdown, marks_of, read_rows, show, write_between
 
 PER_BLOCK = 1000
+CALLS_BEFORE = 10
+"""Calls in each way before hits are measured: CPython adapts at the 8th to what is called, and native code is made."""
 CACHES = ("constant values", "symbolic values", "auto")
 
 
@@ -57,6 +59,8 @@ def hit(difference: Difference, module: Any, count: int, blocks: int = 5) -> flo
     """Return the CPU µs of a call, whichever of the specialisations it is for: the best of several blocks."""
     order = [i % count for i in range(PER_BLOCK)]
     random.Random(0).shuffle(order)
+    for i in [*range(count)] * CALLS_BEFORE:
+        difference.call(module, i)
     best = float("inf")
     for _ in range(blocks):
         begin = time.process_time()
