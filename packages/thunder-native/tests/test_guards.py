@@ -9,6 +9,7 @@ from torch import nn
 
 import thunder_native.guards
 from thunder_frontend import cache_misses, jit, last_prologue_traces
+from thunder_guards import HeldFacts, shared_row
 from thunder_native.runtime import missing, runtime
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
@@ -201,6 +202,15 @@ def test_programs_that_rely_on_the_same_share_what_tells_it():
         assert first is second and first.hold() and cache_misses(compiled) == 2
         module.scale = 3.0
         assert not first.hold() and torch.equal(compiled(x), module(x))
+
+
+def test_kinds_of_facts_of_which_there_are_none_are_told_apart():
+    runtime()
+    none, objects = shared_row([]), shared_row([3, "a"])
+    rows = [none] * 6 + [objects, shared_row([int, str]), none, none]
+    assert thunder_native.guards.as_found(HeldFacts(*rows[:2], [], *rows[2:]))() is True
+    rows[7] = shared_row([int, int])
+    assert thunder_native.guards.as_found(HeldFacts(*rows[:2], [], *rows[2:]))() is False
 
 
 def test_an_equal_value_in_the_place_of_another_one_is_taken():

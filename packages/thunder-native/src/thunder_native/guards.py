@@ -85,9 +85,8 @@ def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
     for kind in ((containers, facts.keys), (without, facts.names), (holders, facts.empty), (facts.typed, facts.types),
                  (facts.owners, facts.dicts)):  # fmt: skip
         words += (len(kind[0]), *[row.addresses.buffer_info()[0] for row in kind])
-        words += [expected] if kind[1] is facts.keys else []
         memory += kind
-    head = array("q", [*words, id(dict), id(OrderedDict)])
+    head = array("q", [*words[:3], expected, *words[3:], id(dict), id(OrderedDict)])
     return made.callable_of("as_found", head.buffer_info()[0], (head, memory))
 
 
