@@ -9,7 +9,7 @@ import weakref
 import pytest
 import torch
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 class Namespace(types.SimpleNamespace):
@@ -327,3 +327,23 @@ def test_dicts_with_tensors_for_keys_have_those_of_each_call():
         assert [key is x and value is y for key, value in ordered.items()] == [True]
         (key, _), text = nested
         assert key is y and text == "plain" and [key is x for key in nested["plain"]] == [True]
+
+
+def test_weak_references_that_a_program_makes_are_asked_inside_of_it():
+    class Holder:
+        pass
+
+    def program(x):
+        holder = Holder()
+        holder.tensor = x * 2
+        reference, of_tensor = weakref.ref(holder), weakref.ref(x)
+        found = reference().tensor, weakref.proxy(holder).tensor
+        same = reference() is holder and of_tensor() is x
+        del holder
+        return found, same, reference() is None
+
+    compiled = jit(program, fallback="error")
+    for value in (1.0, 2.0, 3.0):
+        (first, second), *facts = compiled(torch.full((2,), value))
+        assert first is second and torch.equal(first, torch.full((2,), 2 * value)) and facts == [True, True]
+    assert cache_misses(compiled) == 1

@@ -6,6 +6,7 @@ import contextvars
 import decimal
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,9 @@ class Answers:
 
     def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Guard what a call of a query returned: one without effects, whose answer may be another one next time."""
+        reference = function if isinstance(function, weakref.ref) else getattr(function, "__self__", None)
+        if isinstance(reference, weakref.ref) and self._known.source_of(reference) is None:
+            return result  # the program made it, of what it has
         self._known.weakly_held.answered(function, result)
         given = tuple([a if is_value(a) else self._known.source_of(a) for a in args])
         if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
