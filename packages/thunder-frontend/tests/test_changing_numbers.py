@@ -471,8 +471,18 @@ def test_a_number_that_get_finds_in_a_dict_may_change():
 
 @pytest.mark.parametrize(
     "taken",
-    [zip, enumerate, reversed, list, tuple, iter, itertools.chain, lambda groups: itertools.islice(groups, 1)],
-    ids=["zip", "enumerate", "reversed", "list", "tuple", "iter", "chain", "islice"],
+    [
+        zip,
+        enumerate,
+        reversed,
+        list,
+        tuple,
+        iter,
+        itertools.chain,
+        lambda it: itertools.islice(it, 1),
+        lambda it: it[:1],
+    ],
+    ids=["zip", "enumerate", "reversed", "list", "tuple", "iter", "chain", "islice", "slice"],
 )
 def test_a_number_in_what_iteration_takes_out_of_a_list_may_change(taken):
     groups = [{"lr": 1.0}]

@@ -18,7 +18,7 @@ import torch
 from thunder_frontend._external_state.class_facts import class_of
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import UNLISTED, Native, file
-from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, items_of, pairs_of
+from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
 from thunder_guards.mutations import MISSING
 from thunder_tracing.tensors.constants import OF_ARRAYS
 
@@ -77,16 +77,13 @@ def found_in_dict(external: GuardedState, container: object, key: object) -> Non
 
 
 def _elements(external: GuardedState, *iterables: Any) -> None:
-    """What iteration takes out of its arguments: what is in these is guarded once the program looks there."""
     for iterable in iterables:
         if type(iterable) in ITERATORS:
             _elements(external, *gc.get_referents(iterable))
-        elif not is_container(iterable):
-            external.unwatched.escapes(iterable)
+        elif is_container(iterable):
+            external.containers.elements(iterable)
         else:
-            external.containers.structure(iterable)
-            for index, item in enumerate(items_of(iterable)) if isinstance(iterable, LISTS) else ():
-                external.containers.item(iterable, index, item)
+            external.unwatched.escapes(iterable)
 
 
 def _rest(external: GuardedState, container: object, *rest: Any) -> None:

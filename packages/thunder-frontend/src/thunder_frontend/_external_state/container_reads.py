@@ -56,7 +56,7 @@ class ContainerReads:
             self._external.unwatched.escapes(container)
             return value
         if isinstance(key, slice):
-            self.contents(container)
+            self.elements(container)
             return value
         if self._was_written(container, key):
             return self._stand_ins.of(value)
@@ -156,6 +156,12 @@ class ContainerReads:
                 self._keys_themselves(source, members)
         elif isinstance(container, LISTS):
             self.length(container)
+
+    def elements(self, container: object) -> None:
+        """Guard what iteration takes out of an external container: what is in that is guarded when it is looked at."""
+        self.structure(container)
+        for index, value in enumerate(items_of(container)) if isinstance(container, LISTS) else ():
+            self.item(container, index, value)
 
     def contents(self, container: object) -> None:
         """Guard all that an external container holds, nested ones included: it goes to code that cannot be watched."""
