@@ -381,3 +381,17 @@ def test_anomaly_mode_finds_nan_in_gradients_inside_of_a_program():
                     with pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
                         run(compiled, value)
     assert run(jit(around), 0.0).isnan().any()
+
+
+def test_backward_of_a_gradient_reaches_what_only_that_reads():
+    def penalty(x, weight, other):
+        y = torch.tanh(x @ other) @ weight
+        (gradient,) = grad(y.sum(), x, create_graph=True)
+        (gradient.norm(dim=1) - 1).square().mean().backward()
+        return weight.grad, other.grad
+
+    def leaves():
+        torch.manual_seed(0)
+        return [torch.randn(3, 3, requires_grad=True) for _ in range(3)]
+
+    torch.testing.assert_close(jit(penalty, fallback="error")(*leaves()), penalty(*leaves()))

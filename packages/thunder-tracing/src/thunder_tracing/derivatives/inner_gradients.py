@@ -152,7 +152,7 @@ def _gradients(
     sought = [probes.get(p.name, p) for p in wanted]
     joint, outside = _joint(calls_between, defined, sought, marked_results, with_rule(rule_of))
     differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
-    known = {p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}
+    known = {**outside, **{p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}}
     known |= {probes[p.name].name: p for p in wanted if p.name in probes}
     _record(calls, joint, defined, known, create_graph)
     by_name = dict(zip(outside, joint.output[1], strict=True))
@@ -174,8 +174,8 @@ def _between(
 
 def _joint(
     between: Sequence[BoundSymbol], defined: set[str], wanted: Sequence[Any], results: Sequence[Any], rule_of: RuleOf
-) -> tuple[Trace, list[str]]:
-    """Return the joint trace of what leads from the wanted to the results, and the names of what it gets of that.
+) -> tuple[Trace, dict[str, Any]]:
+    """Return the joint trace of what leads from the wanted to the results, and by name what it gets of that.
 
     What it computes anew has none of the names that are defined.
     """
@@ -184,7 +184,7 @@ def _joint(
     outside = {p.name: p for p in [*read, *wanted, *results] if p.name not in made}
     trace = Trace("inner", tuple(outside.values()), tuple(between), tuple(results))
     sought = {p.name for p in wanted}
-    return grad_transform_on_trace(trace, rule_of=rule_of, wanted=sought, reserved=defined), list(outside)
+    return grad_transform_on_trace(trace, rule_of=rule_of, wanted=sought, reserved=defined), outside
 
 
 def _record(calls: Calls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
