@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DTypeError, ShapeError, TensorProxy
+from thunder_ir import DTypeError, ShapeError, TensorProxy, value_of
 from thunder_lang.dims import need_tensor, spread
 from thunder_lang.elementwise_binary import mul
 from thunder_lang.reduction import sum
@@ -165,7 +165,7 @@ def _broadcast(equation: str, terms: list[Term]) -> list[Term]:
 
 
 def _next_pair(terms: list[Term], output: Labels) -> tuple[int, int]:
-    """Which two to contract next."""
+    """Which two to contract next: the best ones for the sizes at hand, as any two are right."""
     if len(terms) == 2:
         return 0, 1
     # Loading opt_einsum takes longer than loading all of this package, and few programs need it.
@@ -175,7 +175,7 @@ def _next_pair(terms: list[Term], output: Labels) -> tuple[int, int]:
     for _, labels in terms:
         parts.append("".join([numbers.setdefault(x, opt_einsum.get_symbol(len(numbers))) for x in labels]))
     equation = f"{','.join(parts)}->{''.join([numbers[label] for label in output])}"
-    shapes = [tuple([int(n) for n in a.shape]) for a, _ in terms]
+    shapes = [tuple(map(value_of, a.shape)) for a, _ in terms]
     path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True)
     pair = path[0]
     return (pair[0], pair[1]) if len(pair) > 1 else (0, 1)

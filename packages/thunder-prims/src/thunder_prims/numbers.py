@@ -92,5 +92,5 @@ def number_abs(a: Number) -> NumberProxy:
 
 @prim(CONSTANT)
 def number_math(function: str, a: Number) -> NumberProxy:
-    """The function of Python's ``math`` by this name, of a number for which it is a ``float``."""
+    """The function of Python's ``math`` by this name, of a number for which it is a ``float``, or an ``int``."""
     return _computed("number_math", getattr(math, function), a)

@@ -24,6 +24,11 @@ state(
     "scalar_tensor", "zeros",
     traits=(Trait.CREATES, Trait.OF_DEFAULT_DTYPE),
 )  # fmt: skip
+state(
+    "affine_grid", "bartlett_window", "blackman_window", "gradient", "hamming_window", "hann_window", "kaiser_window",
+    "linspace", "logspace", "vander",
+    traits=(Trait.SIZES_ARE_PRODUCTS,),
+)  # fmt: skip
 state("asarray", traits=(Trait.MAY_VIEW,))
 state("arange", "full", "range", "tensor", "tril_indices", "triu_indices", traits=(Trait.CREATES,))
 state("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", traits=(Trait.UNSET,))

@@ -19,3 +19,7 @@ class WithoutValuesError(ThunderError, RuntimeError):
 
 class UnsupportedMutationError(ThunderError, RuntimeError):
     """An operation writes to its arguments in a way that has no counterpart as values."""
+
+
+class FixedError(Exception):
+    """PyTorch asked for the value of a symbolic size, or takes none: it is asked in another way."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from thunder_ir import IntegerProxy, TensorProxy, is_unknown
+from thunder_ir import IntegerProxy, TensorProxy, flat_proxies, is_unknown
 from thunder_ir.polynomials import Atom, polynomial_of
 from thunder_ir.unknown import terms_of
 from thunder_torch.specs import TensorSpec, map_tensors, tensors_of, with_numbers
@@ -37,6 +37,7 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         args, kwargs: of the call, with at least one symbolic size.
     """
     sizes = [d for t in tensors_of(args, kwargs) for d in (*t.shape, *(getattr(t, "strides", None) or ()))]
+    sizes += [n for n in flat_proxies((args, kwargs)) if isinstance(n, IntegerProxy)]
     proxies: dict[Atom, IntegerProxy] = {}
     for size in sizes:
         found = polynomial_of(size) if isinstance(size, IntegerProxy) else {}

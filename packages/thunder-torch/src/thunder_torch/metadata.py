@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -19,11 +20,12 @@ from thunder_ir import (
     find_builder,
     flat_proxies,
     is_unknown,
+    map_values,
     reached,
     value_of,
 )
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
-from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError, WithoutValuesError
+from thunder_torch.errors import DataDependentShapeError, FixedError, UnsupportedMutationError, WithoutValuesError
 from thunder_torch.fake_modes import plainly, unlogged
 from thunder_torch.marked_sizes import told_by_marks
 from thunder_torch.memo import Memo, Renamed, arguments_key
@@ -300,16 +302,60 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             return found
     if mistold:
         return None
-    fakes = importlib.import_module("thunder_torch.symbolic_sizes").OpenSizes()  # here: loads PyTorch's compilers
+    sizes = importlib.import_module("thunder_torch.symbolic_sizes")  # here: loads PyTorch's compilers
+    try:
+        return _with_symbols(function, args, kwargs, sizes.OpenSizes(may_fix=False))
+    except FixedError:
+        try:
+            at_hand = spec_of(function, *map_values(_at_values, (args, kwargs)))
+        except Exception:  # as above
+            return None
+    found = _with_symbols(function, args, kwargs, sizes.OpenSizes(in_python=True), at_hand)
+    return found if found is not None else _with_symbols(function, args, kwargs, sizes.OpenSizes())
+
+
+def _with_symbols(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fakes: Any, at_hand: Any = None
+) -> Any:
+    """Return the specification of a result by fake tensors with symbols for sizes; ``None`` if it fails.
+
+    Args:
+        function, args, kwargs: the call.
+        fakes: makes the tensors.
+        at_hand: the specification for the sizes at hand, which the one with symbols is to be equal to.
+    """
     try:
         given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
         spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
+        if at_hand is not None and _plain_spec(spec) != _plain_spec(at_hand):
+            return None
         fakes.demand()
     except (DynamicOutputShapeException, DataDependentOutputException):
         return None if has_trait(function, Trait.SHAPED_BY_METADATA) else _if_told(function, args, kwargs)
-    except Exception:
+    except FixedError:
+        raise
+    except Exception as error:
+        if not fakes.may_fix:
+            raise FixedError(str(error)) from error
         return None
     return spec
+
+
+def _at_values(value: Any) -> Any:
+    """Return an argument with the values at hand of its symbolic sizes and strides, or of a symbolic number."""
+    if not isinstance(value, TensorProxy):
+        return value_of(value)
+    shape, strides = map_values(value_of, (tuple(value.shape), value.strides))
+    return TensorProxy(shape, value.dtype, value.device, value.requires_grad, strides)
+
+
+def _plain_spec(spec: Any) -> Any:
+    """Return a specification with the values at hand, to be compared."""
+    if isinstance(spec, TensorSpec):
+        return map_values(value_of, spec[:-1])
+    if isinstance(spec, dict):
+        return {key: _plain_spec(value) for key, value in spec.items()}
+    return list(map(_plain_spec, spec)) if isinstance(spec, (tuple, list)) else value_of(spec)
 
 
 def _if_told(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -346,6 +392,10 @@ class _Known:
         self.operation = operation
 
     number = staticmethod(value_of)
+    dispatching = staticmethod(nullcontext)
+
+    def settle(self) -> None:
+        """Nothing is left open."""
 
     @property
     def mode(self) -> Any:
@@ -368,8 +418,9 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     with plainly():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(inputs)
-        with fakes.mode, unlogged(), watching(function):
+        with fakes.dispatching(), fakes.mode, unlogged(), watching(function):
             output = function(*fake_args, **fake_kwargs)
+        fakes.settle()
         if _versions(inputs) != versions:
             raise UnsupportedMutationError(
                 f"{name_of(function)} writes to its arguments; operations of a program return values. Use an "

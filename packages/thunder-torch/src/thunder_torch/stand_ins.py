@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -34,9 +36,15 @@ class StandIns:
         env: keeps the symbols.
     """
 
+    dispatching: Callable[[], AbstractContextManager[object]] = staticmethod(nullcontext)
+    """How operations are dispatched meanwhile."""
+
     def __init__(self, env: SizeEnv) -> None:
         self.env = env
         self.mode = QuickMode(env)
+
+    def settle(self) -> None:
+        """Look at what PyTorch found out of the sizes when the operation has run."""
 
     def size(self, number: Any) -> Any:
         """Return what stands for an integer: a symbol, an expression of symbols, or a plain integer."""

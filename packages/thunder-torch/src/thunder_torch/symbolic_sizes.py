@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic
-from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
+from torch.utils._sympy.functions import CeilToInt, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
 
-from thunder_ir import IntegerProxy
+from thunder_ir import FloatProxy, IntegerProxy
+from thunder_prims import number_math
+from thunder_torch.errors import FixedError
 from thunder_torch.stand_ins import SizeEnv, StandIns
 
 RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+
+ROUNDING = {TruncToInt: "trunc", FloorToInt: "floor", CeilToInt: "ceil"}
+"""What makes an integer of a float, and the function of ``math`` that does the same."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,12 @@ class OpenSizes(StandIns):
 
     Args:
         values_decide: whether results may depend on values, rather than on sizes alone.
+        may_fix: whether PyTorch may ask for the value of a size; if not, that raises :class:`FixedError`.
+        in_python: whether PyTorch takes operations apart in Python, where symbols stay symbols more often than in C++;
+            what it makes of them may share memory otherwise.
     """
 
-    def __init__(self, values_decide: bool = False) -> None:
+    def __init__(self, values_decide: bool = False, may_fix: bool = True, in_python: bool = False) -> None:
         super().__init__(
             SizeEnv(
                 allow_scalar_outputs=values_decide,
@@ -56,6 +66,8 @@ class OpenSizes(StandIns):
                 duck_shape=False,
             )
         )
+        self.dispatching = enable_python_dispatcher if in_python else nullcontext
+        self.may_fix = may_fix
         self._symbols: dict[Any, Any] = {}
         self._proxies: dict[Any, IntegerProxy] = {}
 
@@ -73,6 +85,15 @@ class OpenSizes(StandIns):
             self._proxies[symbol] = number
             known = self._symbols[key] = self.env.create_symintnode(symbol, hint=number.value, source=source)
         return known
+
+    def settle(self) -> None:
+        """Refuse where PyTorch asked for the value of a size, if that is not to be.
+
+        Raises:
+            FixedError: it did.
+        """
+        if not self.may_fix and any([_is_value(guard.expr) for guard in self.env.guards]):
+            raise FixedError("PyTorch asked for the value of a symbolic size")
 
     # --- the way out -----------------------------------------------------------------------------------------------
 
@@ -93,11 +114,12 @@ class OpenSizes(StandIns):
     def demand(self) -> None:
         """Make constraints of the program of what PyTorch found out of the sizes."""
         for guard in list(self.env.guards):
-            relation = RELATIONS.get(getattr(guard.expr, "rel_op", None))
-            if relation is None:
-                self._fixed(guard.expr)
-            elif not relation(*map(self.computed, guard.expr.args)):
-                raise AssertionError(f"{guard.expr} does not hold")
+            for demanded in guard.expr.args if type(guard.expr).__name__ == "And" else (guard.expr,):  # SymPy's
+                relation = RELATIONS.get(getattr(demanded, "rel_op", None))
+                if relation is None:
+                    self._fixed(demanded)
+                elif not relation(*map(self.computed, demanded.args)):
+                    raise AssertionError(f"{demanded} does not hold")
 
     def computed(self, expression: Any) -> Any:
         """Compute an expression of symbols in the program."""
@@ -111,6 +133,8 @@ class OpenSizes(StandIns):
             return self.computed(expression.args[0]) % self.computed(expression.args[1])
         if isinstance(expression, (Min, Max)):
             return (min if isinstance(expression, Min) else max)(map(self.computed, expression.args))
+        if type(expression) in ROUNDING and isinstance(number := self._real(expression.args[0]), FloatProxy):
+            return number_math(ROUNDING[type(expression)], number)
         if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
             return self.computed(expression.base) ** int(expression.exp)
         if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):
@@ -120,11 +144,25 @@ class OpenSizes(StandIns):
             result = result + other if expression.is_Add else result * other
         return result
 
+    def _real(self, expression: Any) -> Any:
+        """Compute a product of an integer and a plain float in the program; ``None`` for other floats."""
+        if not expression.is_Mul or len(expression.args) != 2:
+            return None
+        factor, integer = expression.args  # in this order: a number stands first
+        if not factor.is_Float or not isinstance(integer, ToFloat):
+            return None
+        return float(factor) * self.computed(integer.args[0])
+
     def _fixed(self, expression: Any) -> Any:
         """Fix all sizes in an expression; return its value."""
         values = {symbol: int(self._proxies[symbol]) for symbol in expression.free_symbols}
         value = expression.xreplace(values)
         return int(value) if value.is_Integer else value
+
+
+def _is_value(expression: Any) -> bool:
+    """Whether an expression says which value sizes have."""
+    return getattr(expression, "rel_op", None) == "==" and any([side.is_Integer for side in expression.args])
 
 
 __all__ = ["OpenSizes"]

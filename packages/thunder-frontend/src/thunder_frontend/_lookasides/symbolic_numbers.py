@@ -56,8 +56,8 @@ class SymbolicNumbers:
             repr: _shown,
             operator.is_: identical,
             operator.is_not: lambda a, b: not identical(a, b),
-            **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
             **{function: functools.partial(_of_math, function) for function in DOMAINS},
+            **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
         }
         table.update({function: self._with_symbolic_numbers(function) for function in functions_in_c()})
         return table

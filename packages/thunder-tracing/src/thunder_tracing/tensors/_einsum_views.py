@@ -31,8 +31,10 @@ def rearranged(tensor: torch.Tensor, shape: Sequence[Any], equation: str, call: 
     labels, wanted = _labels(equation, len(shape))
     if not labels or set(wanted) != set(labels) or len(set(wanted)) != len(wanted):
         return None
-    if any([len({s for s, other in zip(shape, labels, strict=True) if other == label}) > 1 for label in wanted]):
-        return None
+    for label in wanted:
+        first, *others = [s for s, other in zip(shape, labels, strict=True) if other == label]
+        if any([other != first for other in others]):
+            return None
     for label in wanted:
         places = [i for i, other in enumerate(labels) if other == label]
         while len(places) > 1:

@@ -13,7 +13,11 @@ from thunder_prims import number_math
 LARGEST = sys.float_info.max
 TINY = math.ulp(0.0)
 
+EXACT = 2.0**53
+"""Floats up to here tell all integers apart."""
+
 DOMAINS: dict[Callable[[Any], float], tuple[float, float]] = {
+    **dict.fromkeys((math.trunc, math.floor, math.ceil), (-EXACT, EXACT)),
     math.sqrt: (0, math.inf),
     **dict.fromkeys((math.log, math.log2, math.log10), (TINY, math.inf)),
     math.log1p: (math.nextafter(-1, 0), math.inf),
