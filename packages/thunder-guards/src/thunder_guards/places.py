@@ -277,9 +277,9 @@ def contents_of(cell: CellType) -> Any:
 def kept_as(owner: Any, name: str) -> Any:
     """Return what an object itself has as an attribute, or what its class sets there; not what the class finds."""
     own = getattr(owner, "__dict__", None)
-    plain = isinstance(own, (dict, types.MappingProxyType))
-    if plain and not hasattr(type(held_by_class(type(owner), name)), "__set__"):
-        return own.get(name, MISSING)  # type: ignore[union-attr]
+    set_by_class = hasattr(type(held_by_class(type(owner), name)), "__set__")
+    if isinstance(own, (dict, types.MappingProxyType)) and not set_by_class:
+        return own.get(name, MISSING)
     return getattr(owner, name, MISSING)
 
 

@@ -306,10 +306,11 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     try:
         return _with_symbols(function, args, kwargs, sizes.OpenSizes(may_fix=False))
     except FixedError:
-        try:
-            at_hand = spec_of(function, *map_values(_at_values, (args, kwargs)))
-        except Exception:  # as above
-            return None
+        pass
+    try:
+        at_hand = spec_of(function, *map_values(_at_values, (args, kwargs)))
+    except Exception:  # of the call itself: the sizes are fixed, and it is raised there
+        return None
     found = _with_symbols(function, args, kwargs, sizes.OpenSizes(in_python=True), at_hand)
     return found if found is not None else _with_symbols(function, args, kwargs, sizes.OpenSizes())
 
