@@ -392,3 +392,37 @@ def test_what_wraps_a_module_for_several_processes_runs_in_python_and_the_module
     found = compiled_function(compiled)
     names = [part.name for part in found.parts() if part.compiled]
     assert sorted(names) == ["Sequential", "Wrapping", "Wrapping after DistributedDataParallel"]
+
+
+def held_around(x, lock):
+    with lock:
+        y = odd(x)
+    return y + 1
+
+
+@pytest.mark.parametrize("make", [threading.Lock, threading.RLock])
+def test_a_program_does_not_end_before_a_call_while_it_holds_a_lock(make):
+    compiled, lock = jit(held_around, fallback="split"), make()
+    for rows in (2, 3, 4, 3):
+        same(compiled(torch.ones(rows), lock), held_around(torch.ones(rows), lock))
+        assert lock.acquire(blocking=False)
+        lock.release()
+
+
+def takes(x, lock):
+    lock.acquire()
+    return x * 2
+
+
+def gives(x, lock):
+    lock.release()
+    return x * 3
+
+
+def test_a_lock_is_held_from_one_call_to_another():
+    taking, giving, lock = jit(takes, fallback="split"), jit(gives, fallback="split"), threading.Lock()
+    for rows in (2, 3, 4):
+        same(taking(torch.ones(rows), lock), torch.full((rows,), 2.0))
+        assert lock.locked()
+        same(giving(torch.ones(rows), lock), torch.full((rows,), 3.0))
+        assert not lock.locked()

@@ -91,6 +91,7 @@ class Acquisition(Acquiring):
             mode = stack.enter_context(AcquisitionMode(self))
             stack.callback(self.external.process.restore)
             stack.callback(self.inference_modes.restore)
+            stack.callback(self.external.states.give_back)
             raised: Exception | None = None
             state: tuple[Any, dict[str, Any]] = ((), {})
             try:
@@ -106,6 +107,7 @@ class Acquisition(Acquiring):
                 raise self._blamed(refused(refusal), watch.frames) from refusal.__cause__
             with torch._C.DisableTorchFunction():
                 self.inference_modes.check()
+                self.external.states.check()
                 settings = self.external.process.left()
                 mode.check()
                 self.arrays.check()

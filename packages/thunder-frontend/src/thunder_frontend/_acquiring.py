@@ -251,7 +251,7 @@ class Acquiring(Tracer):
     def paused(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the program returns if it ends before a call, or ``DECLINED``."""
         splits = self.settings.splits
-        if splits is None or self.levels.stack:
+        if splits is None or self.levels.stack or self.external.states.holds_locks():
             return DECLINED
         found = splits.pause(function, args, kwargs, self._suspended(), self._was_there)
         if found is None or run_arrays_in(found.values):  # whose values the program behind the call would rest on

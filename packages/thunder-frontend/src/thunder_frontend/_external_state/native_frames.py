@@ -173,7 +173,7 @@ class NativeFrames:
             refuse(name)
         if answer is Answer.VARIES:
             return [name]
-        self._states.called(fn, owner, (), {})
+        self._states.called(fn, owner)
         asks_state = self._states.answers(fn, owner)
         asked = asks_state or answer is Answer.ASKED_AGAIN or is_question(fn, name)
         if asked or isinstance(owner, contextvars.ContextVar):

@@ -2,17 +2,18 @@
 
 What their methods answer is asked again before each call, where asking is cheap and changes nothing; other methods are
 refused, for their effects would not be repeated. Locks that the program takes and gives back it takes from no one: it
-runs nothing of the user's in between.
+runs nothing of the user's in between. So it has to give back all of them before it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.queries import refuse
+from thunder_guards.errors import AcquisitionError
 from thunder_guards.sources import Source
 
 HASHES = "_hashlib _md5 _sha1 _sha2 _sha256 _sha512 _sha3 _blake2"
@@ -42,27 +43,64 @@ class NativeState:
 
     def __init__(self, known: Known) -> None:
         self._known = known
-        self._taken: set[int] = set()
+        self._taken: Counter[int] = Counter()
+        self._locks: dict[int, Any] = {}
 
-    def called(self, fn: object, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def called(self, fn: object, owner: object, given: int | None = None) -> None:
         """Guard what a call that is about to be made asks.
 
         Args:
             fn: what is called.
             owner: what it is a method of, or its first argument.
-            args, kwargs: with the owner, if that is not bound.
+            given: how many arguments come behind that; ``None`` if code in C may make the call, which then gives back
+                the locks that it takes.
         """
         asked = _asked_of(owner)
         if asked is None or not isinstance(fn, METHODS) or self._known.source_of(owner) is None:
             return
         name = fn.__name__
         if hasattr(owner, "acquire") and name in TAKES | GIVES:
-            given = len(args) - (bool(args) and args[0] is owner) + len(kwargs)
-            if name in TAKES and given and id(owner) not in self._taken:
-                self._tried(owner, name)
-            (self._taken.add if name in TAKES else self._taken.discard)(id(owner))
+            if given is not None:
+                self._locked(owner, name, given)
         elif name not in asked:
             refuse(name)
+
+    def _locked(self, lock: Any, name: str, given: int) -> None:
+        """Note that a lock is about to be taken or given back, by a method that is given so many arguments."""
+        taken = self._taken[id(lock)]
+        if name in GIVES and not taken:
+            refuse(name)
+        if name in TAKES and given:
+            if not taken:
+                self._tried(lock, name)
+            if not hasattr(lock, "_is_owned") and lock.locked():
+                return  # it is not given
+        self._taken[id(lock)] += 1 if name in TAKES else -1
+        self._locks[id(lock)] = lock
+
+    def holds_locks(self) -> bool:
+        """Whether the program has taken a lock that it has not given back."""
+        return any(self._taken.values())
+
+    def give_back(self) -> bool:
+        """Give back the locks that the program has taken and not given back; return whether there were any."""
+        left = [self._locks[place] for place in self._taken.elements()]
+        self._taken.clear()
+        for lock in left:
+            lock.release()
+        return bool(left)
+
+    def check(self) -> None:
+        """Refuse a program that ends while it holds a lock.
+
+        Raises:
+            AcquisitionError: it does.
+        """
+        if self.give_back():
+            raise AcquisitionError(
+                "the program takes a lock and does not give it back before it ends; take it around the call, or use a "
+                "with statement"
+            )
 
     def _tried(self, lock: Any, name: str) -> None:
         """Guard whether user code has a lock that the program tries to get without waiting for ever."""
@@ -77,7 +115,7 @@ class NativeState:
             asked is not None
             and isinstance(fn, METHODS)
             and fn.__name__ in asked
-            and id(owner) not in self._taken
+            and not self._taken[id(owner)]
             and self._known.source_of(owner) is not None
         )
 

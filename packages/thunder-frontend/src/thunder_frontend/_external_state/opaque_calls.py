@@ -146,7 +146,7 @@ class OpaqueCalls:
         external, answer = self._external, answer_of(fn, owner, args)
         if answer is Answer.REFUSED or reads_stream(name, owner) and external.source_of(owner) is not None:
             refuse(name)
-        external.states.called(fn, owner, args, kwargs)
+        external.states.called(fn, owner, len(args) - (bool(args) and args[0] is owner) + len(kwargs))
         if answer is Answer.VARIES:
             self.varies(name)
         if answer is Answer.ASKED_AGAIN:
