@@ -7,6 +7,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.ao.nn import quantizable
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 from torch.testing._utils import freeze_rng_state
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -278,6 +279,35 @@ def test_dispatch_modes_see_the_operations_around_a_call_and_are_refused_inside(
     assert result.tolist() == [4.0, 4.0]
     assert compiled(given).tolist() == [2.0, 2.0]
     assert len(compiled.compiled) == 1
+
+
+class Logs(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_function_modes_inside_see_each_call_once():
+    mode, other = Logs(), Logs()
+
+    def program(x, mode):
+        with mode:
+            y = x.sin() * len(mode.log)
+        return y + 1
+
+    compiled = jit(program, fallback="split")
+    for rows in (2, 3, 4):
+        x = torch.ones(rows)
+        assert torch.equal(compiled(x, mode), program(x, other))
+        assert mode.log == other.log
+    with pytest.raises(AcquisitionError, match="Logs, a TorchFunctionMode"):
+        jit(program)(x, mode)
+    assert mode.log == other.log
 
 
 def test_operations_of_compiled_modules_are_counted():

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 from torch.optim.optimizer import _get_value
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend._acquiring import Acquiring
@@ -52,6 +54,7 @@ PROFILERS = (
 ASK_FOR_OVERRIDES = (
     torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
 )  # fmt: skip
+ENTER_FUNCTION_MODE = TorchFunctionMode.__enter__
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 L1_LOSS = torch.nn.functional.l1_loss
 TORCH_COMPILE = torch.compile
@@ -154,6 +157,7 @@ def _of_capture(acquisition: Acquiring) -> dict[Any, Any]:
         module_calls.is_acquired: lambda: True,
         TORCH_COMPILE: leave_uncompiled,
         _push_mode: _no_dispatch_modes,
+        ENTER_FUNCTION_MODE: _devices_only,
         RECORD_FUNCTION.__enter__: lambda self: self,  # what happens when a program is acquired is not its profile
         RECORD_FUNCTION.__exit__: lambda self, *exception: None,
         **dict.fromkeys(PROFILERS, _no_profilers),
@@ -184,6 +188,15 @@ def _no_dispatch_modes(mode: object) -> None:
         f"{type(mode).__name__}, a TorchDispatchMode, inside of a compiled program would not see the "
         "operations that its calls run; enter it around the call of the compiled function"
     )
+
+
+def _devices_only(mode: TorchFunctionMode) -> TorchFunctionMode:
+    if not isinstance(mode, DeviceContext):
+        raise AcquisitionError(
+            f"{type(mode).__name__}, a TorchFunctionMode, inside of a compiled program would be called as it is "
+            "acquired, and not on later calls; call what it does by name"
+        )
+    return ENTER_FUNCTION_MODE(mode)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
