@@ -53,6 +53,47 @@ def test_plain_subclasses_keep_their_class_and_methods():
     same_as_eager(lambda x: (x.doubled(), x + 1), torch.ones(3).as_subclass(Named))
 
 
+class OfNamed(Named):
+    pass
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (isinstance(x, Named), isinstance(x + 1, Named), type((x + 1).max(0)[0]) is Named),
+        lambda x: (x + 1).doubled(),
+        lambda x: x.as_subclass(torch.Tensor) * 2,
+        lambda x: torch.ones(2).as_subclass(OfNamed) + x,
+        lambda x: torch.Tensor._make_subclass(Named, torch.ones(2)).sin(),
+        lambda x: torch.zeros(70_000).as_subclass(Named).add(x.sum()).sin().cos(),
+    ],
+)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_results_are_of_the_classes_of_what_they_are_computed_from(program, requires_grad):
+    def given():
+        leaf = torch.ones(2, requires_grad=requires_grad)
+        return leaf, leaf.as_subclass(Named)
+
+    (eager_leaf, x), (leaf, y) = given(), given()
+    expected, found = program(x), jit(program, fallback="error")(y)
+    assert type(found) is type(expected)
+    if isinstance(expected, tuple):
+        assert found == expected
+        return
+    assert_close(found.as_subclass(torch.Tensor), expected.as_subclass(torch.Tensor))
+    assert found.requires_grad == expected.requires_grad
+    if found.requires_grad:
+        found.sum().backward()
+        expected.sum().backward()
+        assert_close(leaf.grad, eager_leaf.grad)
+
+
+def test_classes_that_change_operations_are_not_made_in_programs():
+    for program in (lambda x: x.as_subclass(Scaled) * 2, lambda x: torch.Tensor._make_subclass(Scaled, x) * 2):
+        with pytest.raises(AcquisitionError, match="what the program makes is a Scaled"):
+            jit(program)(torch.ones(2))
+
+
 def test_subclasses_of_parameters_have_their_methods():
     same_as_eager(lambda layer, x: layer(x), Layer(), torch.ones(3))
 

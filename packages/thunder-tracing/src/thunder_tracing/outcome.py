@@ -104,7 +104,8 @@ class Outcome:
         made = self._templates.get(id(traced))
         if made is None:
             made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
-            if traced._stands_for is not T and traced._leaf is None and traced._shadow is None:
+            is_other = traced._stands_for is not T or self.calls.any_class  # what kernels return may be of a class
+            if is_other and traced._leaf is None and traced._shadow is None:
                 made = Built(AsClass(traced._stands_for), (made,))
             if traced._retains and self.calls.requires_grad(traced):
                 self._check_kept(traced)

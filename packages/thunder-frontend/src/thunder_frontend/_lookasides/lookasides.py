@@ -210,6 +210,7 @@ def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
     return {
         _get_value: number_of_steps,
         torch.Tensor._make_subclass: acquisition.as_class,
+        torch.Tensor.as_subclass: acquisition.as_subclass,
         torch.nn.Parameter.__reduce_ex__: lambda self, protocol: reduced(acquisition, self, protocol),
         transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),

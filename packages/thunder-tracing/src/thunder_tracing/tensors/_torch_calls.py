@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from thunder_guards.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_guards.kinds import NumPyScalar, is_array
@@ -64,6 +65,7 @@ from thunder_tracing.tensors.storage import (
     share_storage,
 )
 from thunder_tracing.tensors.symbolic_numbers import at_hand, with_numbers
+from thunder_tracing.tensors.tensor_classes import is_handed_on, keeps_classes
 from thunder_tracing.tensors.traced_tensor import TracedTensor, symbolic_traced_tensor
 
 T = torch.Tensor
@@ -83,6 +85,8 @@ class TorchCalls:
     symbolic = False
     allows_unknown = False
     refusal: ThunderError | None = None
+    any_class = False
+    """Whether there are tensors of classes that PyTorch hands on to results."""
     levels: Levels
     layouts: Layouts
     leaves: Leaves
@@ -135,8 +139,20 @@ class TorchCalls:
         args, kwargs = tensors_by_position(function, args, in_own_names(function, kwargs))
         handler = HANDLERS.get(function)
         if handler is not None:
-            return handler(self, *args, **kwargs)
-        return self.write_or_record(function, args, kwargs)
+            result = handler(self, *args, **kwargs)
+        else:
+            result = self.write_or_record(function, args, kwargs)
+        return self._of_classes(function, (args, kwargs), result) if self.any_class else result
+
+    def _of_classes(self, function: Any, given: Any, result: Any) -> Any:
+        """Return the result of a call as of the class that PyTorch makes it of, for what it is given."""
+        tensors = [leaf for leaf in tree_leaves(given) if isinstance(leaf, TracedTensor)]
+        cls = next((t._stands_for for t in tensors if is_handed_on(t._stands_for)), None)
+        if cls is not None and not keeps_classes(function) and isinstance(result, (torch.Tensor, tuple, list)):
+            for made in tree_leaves(result):
+                if isinstance(made, TracedTensor) and not any([made is t for t in tensors]):
+                    made._stands_for = cls
+        return result
 
     def write_or_record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does that nothing answers: write if it writes, else record it."""
@@ -350,6 +366,8 @@ class TorchCalls:
         shadow = self.shadows.of(proxy)
         if shadow is not None:
             stands_for = type(shadow)
+        elif stands_for is not T and is_handed_on(stands_for):
+            self.any_class = True
         if self.allows_unknown:
             tensor: TracedTensor = self._symbolic_traced(proxy, stands_for)
             tensor.__dict__["_calls"] = self

@@ -237,7 +237,7 @@ class AsClass:
 
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the other tensor."""
-        return torch.Tensor._make_subclass(self.cls, tensor, False)
+        return tensor if type(tensor) is self.cls else tensor.as_subclass(self.cls)
 
     @property
     def __name__(self) -> str:

@@ -1,10 +1,14 @@
-"""Tensors among the inputs that are no plain ones: nested ones and those that change what operations do are refused."""
+"""Tensors that are no plain ones: nested ones and those that change what operations do are refused.
+
+What functions return of a tensor of another class is of that class, too, where PyTorch has it so.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch.overrides import get_default_nowrap_functions
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import HEAP_TYPE
@@ -24,17 +28,39 @@ def check_tensor(tensor: torch.Tensor, source: object) -> None:
             f"{source} is a nested tensor, which has no sizes that a program could be compiled for: pass its parts, "
             "tensor.unbind(), or torch.nested.to_padded_tensor(tensor, padding)"
         )
-    cls = type(tensor)
+    check_class(type(tensor), str(source))
+
+
+def check_class(cls: type, what: str) -> None:
+    """Refuse a class of tensors that has a say in what operations do.
+
+    Args:
+        cls: the class.
+        what: is of it.
+    """
     if cls is torch.Tensor or cls is torch.nn.Parameter or package_of(cls.__module__) == "torch":
         return
-    own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
-    overrides = own not in _PLAIN
-    if overrides or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+    overrides = _function_of(cls) not in _PLAIN
+    if overrides or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:  # type: ignore[attr-defined]
         name = "__torch_function__" if overrides else "__torch_dispatch__"
         raise AcquisitionError(
-            f"{source} is a {cls.__qualname__}, a subclass of torch.Tensor that says in {name} what operations do; a "
+            f"{what} is a {cls.__qualname__}, a subclass of torch.Tensor that says in {name} what operations do; a "
             "compiled program does not ask it: pass its plain tensors, or leave this call uncompiled"
         )
+
+
+def _function_of(cls: Any) -> Any:
+    return getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+
+
+def is_handed_on(cls: type) -> bool:
+    """Whether what functions return of tensors of a class is of that class, too."""
+    return cls is not torch.Tensor and _function_of(cls) is NATIVE.__torch_function__.__func__
+
+
+def keeps_classes(function: object) -> bool:
+    """Whether a function returns tensors of the classes that they have."""
+    return function in get_default_nowrap_functions()
 
 
 def asks_for_functions(value: object) -> bool:
@@ -45,4 +71,4 @@ def asks_for_functions(value: object) -> bool:
     return hasattr(cls, "__torch_function__")
 
 
-__all__ = ["asks_for_functions", "check_tensor"]
+__all__ = ["asks_for_functions", "check_class", "check_tensor", "is_handed_on", "keeps_classes"]

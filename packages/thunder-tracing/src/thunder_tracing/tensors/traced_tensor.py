@@ -63,7 +63,7 @@ class TracedTensor(torch.Tensor):
     _versions: Versions
     _has_node: bool
     _viewed_as: Any
-    _stands_for: type
+    _stands_for: type = torch.Tensor
     _input: Any
     _argument: Any
     _given: torch.Tensor
@@ -104,7 +104,9 @@ class TracedTensor(torch.Tensor):
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """The class that ``isinstance`` finds, beside that which it has."""
-        return type(self) if self._shadow is None else type(self._shadow)
+        if self._shadow is not None:
+            return type(self._shadow)
+        return type(self) if self._stands_for is torch.Tensor else self._stands_for
 
     @property
     def source(self) -> Any:

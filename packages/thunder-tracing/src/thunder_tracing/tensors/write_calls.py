@@ -50,6 +50,7 @@ from thunder_tracing.tensors.storage import (
     share_storage,
     write,
 )
+from thunder_tracing.tensors.tensor_classes import check_class
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
@@ -370,6 +371,7 @@ class WriteCalls(TorchCalls):
         """Do what ``torch.Tensor._make_subclass`` does: a parameter of the memory of ``data``, say."""
         if issubclass(cls, UninitializedTensorMixin):
             raise AcquisitionError("a lazy module gets its parameters when it is called; make it outside")
+        check_class(cls, "what the program makes")
         with torch._C.DisableTorchFunction():
             self.changes += 1
             parent = self.traced(data)
@@ -378,6 +380,14 @@ class WriteCalls(TorchCalls):
                 share_storage(made, View(parent, T.detach, (), {}, None))
             if require_grad:
                 self.leaves.begin(made)
+            return made
+
+    def as_subclass(self, tensor: torch.Tensor, cls: type) -> TracedTensor:
+        """Do what ``torch.Tensor.as_subclass`` does."""
+        check_class(cls, "what the program makes")
+        with torch._C.DisableTorchFunction():
+            made: TracedTensor = self(T.view, (tensor, tuple(self.value(tensor).shape)), {})
+            made._stands_for, self.any_class = cls, True
             return made
 
 
