@@ -1,5 +1,6 @@
 """Numbers that a program sets to others, such as counters: dynamic from the second program on that reads them."""
 
+import collections
 import copy
 import itertools
 import json
@@ -467,6 +468,60 @@ def test_a_number_that_get_finds_in_a_dict_may_change():
     assert misses <= 3  # without a number, with the first one, and with any
     state["scale"] = 2.5
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 11.5))
+
+
+def set_by_default(state):
+    state.setdefault("n", 5)
+    state["n"] += 1
+
+
+def set_by_a_copy(copied):
+    def count(state):
+        state["n"] = copied(state)["n"] + 1
+
+    return count
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda s: s.update(n=s["n"] + 1),
+        lambda s: s.update({"n": s["n"] + 1}),
+        set_by_default,
+        set_by_a_copy(dict),
+        set_by_a_copy(dict.copy),
+    ],
+    ids=["update by name", "update", "setdefault", "dict", "copy"],
+)
+def test_a_number_may_change_in_a_dict_of_which_methods_read_more(count):
+    state = {"n": 1, "other": 3}
+
+    def program(x):
+        count(state)
+        return x * state["n"]
+
+    compiled = jit(program, fallback="error")
+    for calls in range(1, 8):
+        assert torch.equal(compiled(X), X * (calls + 1))
+        assert list(state.items()) == [("n", calls + 1), ("other", 3)]
+    assert cache_misses(compiled) == 2
+    state["n"], state["other"] = 9, 4
+    assert torch.equal(compiled(X), X * 10)
+
+
+@pytest.mark.parametrize("make", [collections.OrderedDict, collections.Counter, lambda **_: collections.defaultdict(int)])
+def test_a_number_may_change_in_a_dict_of_another_class(make):
+    state = make(n=0)
+
+    def program(x):
+        state["n"] += 1
+        return x * state["n"]
+
+    compiled = jit(program, fallback="error")
+    for calls in range(1, 8):
+        assert torch.equal(compiled(X), X * calls)
+        assert state["n"] == calls
+    assert cache_misses(compiled) <= 3  # without a number, with the first one, and with any
 
 
 @pytest.mark.parametrize(

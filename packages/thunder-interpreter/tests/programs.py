@@ -34,6 +34,48 @@ def wrong_arguments():
     return found
 
 
+def dicts_that_are_filled():
+    class Key:
+        def __init__(self):
+            self.asked = 0
+
+        def __hash__(self):
+            self.asked += 1
+            return 3
+
+    class Own(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, [value])
+
+    table, key, own = {"b": 1, "a": 2}, Key(), Own(a=1)
+    found = [table.setdefault("a", 7), table.setdefault("c"), table.setdefault("d", 4), table.setdefault(key, 5)]
+    found += [table.update({"e": 1, "a": 3}, b=0), table.update([("f", 2)], self=1), table.update(), table.update(table)]
+    found += [dict(table), dict(table, a=0), dict([(1, 2)]), dict(a=1), dict(), table.copy(), key.asked]
+    found += [own.update({"b": 2}), own.setdefault("c", 3), own["d"] if own.update(d=1) else own, type(own.copy())]
+    counts, lists, ordered = collections.Counter("ab"), collections.defaultdict(list), collections.OrderedDict(a=1)
+    counts["a"] += 1
+    lists["x"] = lists["y"]
+    ordered["b"] = ordered["a"] + 1
+    counts.update("bc")
+    for wrong in (
+        lambda: table.update(1),
+        lambda: table.update({}, {}),
+        lambda: table.setdefault(),
+        lambda: table.setdefault([], 1),
+        lambda: table.setdefault("a", default=1),
+        lambda: dict.setdefault(1, 2),
+        lambda: dict.update(),
+        lambda: dict(1),
+        lambda: dict({}, {}),
+        lambda: table.copy(1),
+    ):
+        try:
+            wrong()
+        except TypeError as error:
+            found.append(str(error))
+    return [(k, v) for k, v in table.items() if k is not key], [repr(f).count("Key") for f in found], own, counts, lists, list(ordered.items())
+
+
 def closures_and_cells():
     total = 0
 
@@ -525,6 +567,7 @@ PROGRAMS = [
     fib,
     every_parameter_kind,
     wrong_arguments,
+    dicts_that_are_filled,
     closures_and_cells,
     unbound_variables,
     generators_send_throw_close,

@@ -9,6 +9,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Metho
 from typing import Any, TypeAlias
 
 from thunder_interpreter import (
+    _dicts,
     _formatting,
     _generators,
     _handing_over,

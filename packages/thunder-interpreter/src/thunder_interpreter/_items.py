@@ -1,6 +1,7 @@
 """Subscription and containment of objects whose classes define them in Python."""
 
 import operator
+from collections import OrderedDict
 
 from thunder_interpreter._calls import reported
 from thunder_interpreter._frame import AnyFrame
@@ -109,7 +110,7 @@ def store_item(frame: AnyFrame, container: object, key: object, value: object) -
         if machine.special_methods is not None:
             machine.special_methods(operator.setitem, [container, key, value])
         return machine.call(frame, method, [container, key, value], {})
-    if type(container) in MUTABLE:
+    if type(container) in MUTABLE or method in KEPT:
         if machine.store_item is not None:
             machine.store_item(container, key, value)
         with_keys(machine, operator.setitem, [container, key, value], [key])
@@ -122,6 +123,8 @@ def store_item(frame: AnyFrame, container: object, key: object, value: object) -
 
 
 MUTABLE = frozenset({list, dict, bytearray})
+KEPT = (dict.__dict__["__setitem__"], OrderedDict.__dict__["__setitem__"])
+"""What sets items of dicts of other classes, such as ``defaultdict`` and ``Counter``."""
 
 
 def delete_item(frame: AnyFrame, container: object, key: object) -> Outcome:

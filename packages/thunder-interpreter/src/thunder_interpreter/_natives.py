@@ -99,14 +99,14 @@ def replaces(*natives: Any, runs: Runs = ANYTHING) -> Callable[[S], S]:
 file(
     Native(NOTHING),
     id, callable, functools.partial, MethodType, list.append, list.insert, list.clear, list.reverse, list.copy,
-    dict.keys, dict.values, dict.items, dict.clear, dict.copy, set.clear, set.copy, frozenset.copy,
+    dict.keys, dict.values, dict.items, dict.clear, set.clear, set.copy, frozenset.copy,
 )  # fmt: skip
 file(
     Native(SPECIAL_METHODS),
-    bytes, complex, dict, divmod, float, int, pow, print, range, round, slice,
+    bytes, complex, divmod, float, int, pow, print, range, round, slice,
 )  # fmt: skip
 file(
     Native(KEYS),
-    dict.get, dict.pop, dict.setdefault, dict.__contains__, set.add, set.discard, set.pop, set.__contains__,
+    dict.get, dict.pop, dict.__contains__, set.add, set.discard, set.pop, set.__contains__,
 )  # fmt: skip
 file(Native(REGISTERED), str.encode, bytes.decode)
