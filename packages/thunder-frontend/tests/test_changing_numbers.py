@@ -399,6 +399,33 @@ def test_mathematics_of_numbers_that_change_is_refused_for_the_same(function, nu
     assert cache_misses(compiled) <= 4  # the first number, its like, those that are refused, NaN
 
 
+def to_cents(number):
+    return round(number, 2)
+
+
+@pytest.mark.parametrize("function", [round, to_cents])
+def test_numbers_that_change_are_rounded_to_even(function):
+    def program(x, number):
+        return x * function(number), x.shape[0] - round(x.shape[0] * 0.7)
+
+    compiled = jit(program)
+    numbers = [0.3, 0.5, 1.5, 2.5, 3.5, -2.675, 2.675, 1000.005, 0.49999999999999994]
+    for rows, number in enumerate(numbers, 3):
+        x = torch.ones(rows, dtype=torch.float64)
+        expected, rest = program(x, number)
+        result = compiled(x, number)
+        assert torch.equal(result[0], expected) and result[1] == rest
+    assert cache_misses(compiled) == 2
+    for number in (math.nan, math.inf, 1e300):
+        try:
+            expected = program(x, number)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error), match=str(error)):
+                compiled(x, number)
+        else:
+            torch.testing.assert_close(compiled(x, number), expected, equal_nan=True)
+
+
 class Counting(torch.optim.Optimizer):
     """Scales its steps by how many it made, as optimizers that correct a bias do."""
 

@@ -16,7 +16,7 @@ from thunder_prims.prim import prim
 
 __all__ = [
     "number_abs", "number_add", "number_floordiv", "number_math", "number_mod", "number_mul", "number_neg",
-    "number_pow", "number_sub", "number_truediv",
+    "number_pow", "number_round", "number_sub", "number_truediv",
 ]  # fmt: skip
 
 CONSTANT = OpTags.CONSTANT_FOR_DERIVATIVE
@@ -94,3 +94,9 @@ def number_abs(a: Number) -> NumberProxy:
 def number_math(function: str, a: Number) -> NumberProxy:
     """The function of Python's ``math`` by this name, of a number for which it is a ``float``, or an ``int``."""
     return _computed("number_math", getattr(math, function), a)
+
+
+@prim(CONSTANT)
+def number_round(a: Number, digits: int | None = None) -> NumberProxy:
+    """``round(a, digits)`` of a ``float``, which without digits is an ``int``."""
+    return _computed("number_round", lambda number: round(number, digits), a)

@@ -45,6 +45,13 @@ def test_functions_of_mathematics_are_recorded_with_the_value_at_hand():
     assert trace.outputs[0].value == 3.0
 
 
+def test_numbers_are_rounded_to_whole_ones_or_to_digits():
+    trace = trace_of(lambda f: (prims.number_round(f), prims.number_round(f, 1)), number_proxy(2.55))
+    whole, tenths = trace.outputs
+    assert isinstance(whole, IntegerProxy) and whole.value == 3
+    assert isinstance(tenths, FloatProxy) and tenths.value == round(2.55, 1)
+
+
 def test_a_symbolic_size_can_be_computed_with():
     def program(x, n):
         return prims.full((n * 2, 3), 0.0, x.dtype, x.device)

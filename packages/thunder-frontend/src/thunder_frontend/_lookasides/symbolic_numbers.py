@@ -13,9 +13,9 @@ from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._external_state.symbolic_numbers import identical
 from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
-from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown
 from thunder_tracing.tensors.foreach import OF_LISTS
-from thunder_tracing.tensors.number_functions import DOMAINS, computed
+from thunder_tracing.tensors.number_functions import DOMAINS, computed, to_nearest
 from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
@@ -58,6 +58,7 @@ class SymbolicNumbers:
             operator.is_not: lambda a, b: not identical(a, b),
             **{function: functools.partial(_of_math, function) for function in DOMAINS},
             **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
+            round: _to_digits,
         }
         table.update({function: self._with_symbolic_numbers(function) for function in functions_in_c()})
         return table
@@ -122,6 +123,13 @@ class SymbolicNumbers:
 
 def _rounded(function: Any, *args: Any, **kwargs: Any) -> Any:
     made = rounded(function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
+    return DECLINED if made is NotImplemented else made
+
+
+def _to_digits(*args: Any, **kwargs: Any) -> Any:
+    if len(args) != 2 or kwargs or type(args[1]) is not int or not isinstance(args[0], FloatProxy) or is_unknown(args[0]):
+        return _rounded(round, *args, **kwargs)
+    made = to_nearest(*args)
     return DECLINED if made is NotImplemented else made
 
 

@@ -39,6 +39,7 @@ _OTHERS: dict[Any, Any] = {
     prims.clone: np.copy, prims.shallow_copy: lambda a: a, prims.device_put: lambda a, device: a,
     prims.number_abs: abs, prims.number_add: operator.add, prims.number_floordiv: operator.floordiv,
     prims.number_math: lambda function, a: getattr(math, function)(a),
+    prims.number_round: round,
     prims.number_mod: operator.mod, prims.number_mul: operator.mul, prims.number_neg: operator.neg,
     prims.number_pow: operator.pow, prims.number_sub: operator.sub, prims.number_truediv: operator.truediv,
     prims.stride_order: lambda a, order: a, prims.item: lambda a: np.asarray(a).item(),

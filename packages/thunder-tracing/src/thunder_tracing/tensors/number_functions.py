@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_ir import FloatProxy, IntegerProxy, is_unknown
-from thunder_prims import number_math
+from thunder_prims import number_math, number_round
 
 LARGEST = sys.float_info.max
 TINY = math.ulp(0.0)
@@ -36,9 +36,16 @@ def computed(function: Callable[[Any], float], number: object) -> Any:
     """
     if not isinstance(number, (IntegerProxy, FloatProxy)) or is_unknown(number):
         return NotImplemented
-    low, high = DOMAINS[function]
-    fits = (low == -math.inf or number >= low) and (high == math.inf or number <= high)
-    return number_math(function.__name__, number) if fits else NotImplemented
+    return number_math(function.__name__, number) if _fits(number, *DOMAINS[function]) else NotImplemented
 
 
-__all__ = ["DOMAINS", "computed"]
+def to_nearest(number: FloatProxy, digits: int | None = None) -> Any:
+    """Return a symbolic number rounded to even, or to some digits; ``NotImplemented`` if it is large."""
+    return number_round(number, digits) if _fits(number, -EXACT, EXACT) else NotImplemented
+
+
+def _fits(number: Any, low: float, high: float) -> bool:
+    return bool((low == -math.inf or number >= low) and (high == math.inf or number <= high))
+
+
+__all__ = ["DOMAINS", "computed", "to_nearest"]

@@ -13,7 +13,7 @@ from thunder_ir import FloatProxy, NumberProxy, Unknown, current_builder, is_unk
 from thunder_ir.unknown import described
 from thunder_torch import opaque_call
 from thunder_tracing.bailouts import TAGS, EagerFallback
-from thunder_tracing.tensors.number_functions import computed
+from thunder_tracing.tensors.number_functions import computed, to_nearest
 
 ROUNDING: tuple[Callable[[Any], Any], ...] = (int, math.trunc, math.floor, math.ceil, round)
 """Functions of a float whose results are integers."""
@@ -46,12 +46,12 @@ class Rounding:
 def rounded(function: Callable[[Any], Any], number: object) -> Any:
     """Return the integer that a function makes of a symbolic float, or of one that only the run tells.
 
-    ``NotImplemented`` for others, and for symbolic ones that are too large, or to be rounded to even.
+    ``NotImplemented`` for others, and for symbolic ones that are too large.
     """
     if not isinstance(number, FloatProxy):
         return NotImplemented
     if not is_unknown(number):
-        return NotImplemented if function is round else computed(math.trunc if function is int else function, number)
+        return to_nearest(number) if function is round else computed(math.trunc if function is int else function, number)
     with torch._C.DisableTorchFunction(), current_builder().tagged(*TAGS):
         return opaque_call(Rounding(function), number)
 
