@@ -40,7 +40,7 @@ Predicate: TypeAlias = Callable[[Any], Any]
 Lookasides: TypeAlias = Mapping[Any, Any] | Predicate | Iterable[Any]
 
 KEPT_ANSWERS = 100_000
-FAMILIES = (_formatting, _handing_over, _introspection, _source, _special_methods, opcodes)
+FAMILIES = (_dicts, _formatting, _handing_over, _introspection, _source, _special_methods, opcodes)
 """Modules that say, when they are imported, how callables in C and opcodes are run."""
 
 

@@ -127,10 +127,10 @@ def _rounded(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _to_digits(*args: Any, **kwargs: Any) -> Any:
-    if len(args) != 2 or kwargs or type(args[1]) is not int or not isinstance(args[0], FloatProxy) or is_unknown(args[0]):
-        return _rounded(round, *args, **kwargs)
-    made = to_nearest(*args)
-    return DECLINED if made is NotImplemented else made
+    if len(args) == 2 and type(args[1]) is int and isinstance(args[0], FloatProxy) and not is_unknown(args[0]):
+        made = to_nearest(*args)
+        return DECLINED if made is NotImplemented else made
+    return _rounded(round, *args, **kwargs)
 
 
 def _of_math(function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -51,7 +51,9 @@ def rounded(function: Callable[[Any], Any], number: object) -> Any:
     if not isinstance(number, FloatProxy):
         return NotImplemented
     if not is_unknown(number):
-        return to_nearest(number) if function is round else computed(math.trunc if function is int else function, number)
+        if function is round:
+            return to_nearest(number)
+        return computed(math.trunc if function is int else function, number)
     with torch._C.DisableTorchFunction(), current_builder().tagged(*TAGS):
         return opaque_call(Rounding(function), number)
 
