@@ -536,7 +536,9 @@ def test_a_number_may_change_in_a_dict_of_which_methods_read_more(count):
     assert torch.equal(compiled(X), X * 10)
 
 
-@pytest.mark.parametrize("make", [collections.OrderedDict, collections.Counter, lambda **_: collections.defaultdict(int)])
+@pytest.mark.parametrize(
+    "make", [collections.OrderedDict, collections.Counter, lambda **_: collections.defaultdict(int)]
+)
 def test_a_number_may_change_in_a_dict_of_another_class(make):
     state = make(n=0)
 
