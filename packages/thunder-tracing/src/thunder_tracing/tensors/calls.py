@@ -129,6 +129,7 @@ class Calls(Recorder, Protocol):
     reached: set[int]
     symbolic: bool
     allows_unknown: bool
+    any_class: bool
     refusal: ThunderError | None
     """Why there is no program, where those who were told so may not hand it on."""
 
