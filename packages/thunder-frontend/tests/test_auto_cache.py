@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves
 
 from thunder_frontend import cache_misses, compiled_function, jit, last_traces, mark_dynamic, mark_static
@@ -69,6 +70,63 @@ def test_only_what_changed_is_left_open():
         torch.testing.assert_close(compiled(x, y, n), x.sum() * n + y)
     assert cache_misses(compiled) == 3
     assert "float32[3]" in str(last_traces(compiled)[0]) and ", 2]" in str(last_traces(compiled)[0])
+
+
+class KeepsKeys(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keys = None
+
+    def forward(self, x):
+        self.keys = x if self.keys is None else torch.cat([self.keys, x])
+        return (x @ self.keys.T).softmax(-1) @ self.keys
+
+
+class GrowsMask(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.ones(1, 1))
+
+    def forward(self, x):
+        n = x.shape[0]
+        if self.mask.shape[0] < n:
+            self.register_buffer("mask", torch.ones(n, n).tril())
+        return self.mask[:n, :n] @ x
+
+
+class ReadsWhatOthersSet(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.held = {"scale": torch.ones(2, 1)}
+
+    def forward(self, x):
+        return x.sum() * self.held["scale"].sum(0)
+
+
+def read_from_a_closure():
+    state = {}
+
+    def program(x):
+        before = state.get("x", x)
+        state["x"] = x.detach()
+        return x.sum(0) - before.mean(0)
+
+    return program
+
+
+@pytest.mark.parametrize("make", [KeepsKeys, GrowsMask, ReadsWhatOthersSet, read_from_a_closure])
+def test_sizes_of_tensors_that_are_kept_between_calls_are_left_open_once_they_changed(make):
+    eager, kept = make(), make()
+    compiled = jit(kept, cache="auto")
+    for call, rows in enumerate([3, 4, 5, 6, 7, 8, 9, 10, 4, 11]):
+        x = torch.randn(rows, 3)
+        if make is ReadsWhatOthersSet:
+            kept.held["scale"] = eager.held["scale"] = torch.full((rows + 1, 1), float(call))
+        assert_close(compiled(x), eager(x))
+    assert cache_misses(compiled) <= 5
+    for rows in range(12, 20):
+        compiled(torch.randn(rows, 3))
+    assert cache_misses(compiled) <= 5
 
 
 def test_numbers_that_python_looks_at_stay_special():

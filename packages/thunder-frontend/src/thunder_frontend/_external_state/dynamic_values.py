@@ -1,9 +1,10 @@
 """What programs make dynamic: sizes and numbers that are marked, or differed from an earlier call's; what they replace.
 
 Sizes and the numbers among the arguments are dynamic with ``cache="symbolic values"``, and with ``cache="auto"`` once
-they were seen to change. A number that the
-program itself sets to another one, such as a counter of calls, is dynamic in any case, from the second program on, as
-is which object it finds where it puts another: a program that fixed them would serve no other call.
+they were seen to change. So are the sizes of tensors that are found elsewhere, such as the keys and values that a model
+keeps of the tokens before, but for its parameters. A number that the program itself sets to another one, such as a
+counter of calls, is dynamic in any case, from the second program on, as is which object it finds where it puts another:
+a program that fixed them would serve no other call.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class DynamicValues:
         self._waits = waits
         self._follows = follows
         self._seen: dict[Any, Any] = {}
-        self._changing: dict[str, set[int]] = {}
+        self._changing: dict[Any, set[int]] = {}
         self._exchanged: dict[Place, type] = {}
         self._any_dynamic = symbolic
         self._has_dynamic = False
@@ -171,9 +172,12 @@ class DynamicValues:
     def _dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         if not self:
             return frozenset()
-        if not self._follows or isinstance(tensor, torch.nn.Parameter) or not source.is_of_the_call():
+        if not self._follows or isinstance(tensor, torch.nn.Parameter):
             return dynamic_dims(tensor)
-        place, shape = f"{source} {tensor.dim()}", tuple(tensor.shape)
+        place = str(source) if source.is_of_the_call() else source.place
+        if place is None:
+            return dynamic_dims(tensor)
+        place, shape = (place, tensor.dim()), tuple(tensor.shape)
         changing = self._changing.setdefault(place, set())
         changing.update([d for d, before in enumerate(self._seen.get(place, shape)) if before != shape[d]])
         self._seen[place] = shape
