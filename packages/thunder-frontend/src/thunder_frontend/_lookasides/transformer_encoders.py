@@ -33,41 +33,46 @@ def encode(
 ) -> torch.Tensor:
     """Run a ``TransformerEncoder``.
 
-    In evaluation PyTorch leaves out the padding, where all of it stands at the ends, and fills in zeros before the last
-    norm. Where that is depends on values; the program computes the padding too, and then chooses.
+    In evaluation PyTorch asks whether all of the padding stands at the ends, leaves it out then, and fills in zeros
+    before the last norm. That depends on values; the program computes the padding too, and then chooses.
     """
-    if not leaves_out_padding(self, src, mask, src_key_padding_mask):
+    if not asks_for_padding(self, src, src_key_padding_mask):
         return FORWARD(self, src, mask, src_key_padding_mask, is_causal)  # type: ignore[no-any-return]
     canonical = torch.nn.functional._canonical_mask(
         mask=src_key_padding_mask,
         mask_name="src_key_padding_mask",
-        other_type=None,
+        other_type=torch.nn.functional._none_or_dtype(mask),
         other_name="mask",
         target_type=src.dtype,
     )
+    added = torch.nn.functional._canonical_mask(
+        mask=mask, mask_name="mask", other_type=None, other_name="", target_type=src.dtype, check_other=False
+    )
     output = src
     for layer in self.layers:
-        output = layer(output, src_mask=None, is_causal=is_causal is True, src_key_padding_mask=canonical)
-    padded = src_key_padding_mask.to(torch.bool)  # type: ignore[union-attr]
-    if self.mask_check:
-        padded = padded & (padded[:, 1:] >= padded[:, :-1]).all()
-    output = output.masked_fill(padded.unsqueeze(-1), 0.0)
+        output = layer(output, src_mask=added, is_causal=is_causal is True, src_key_padding_mask=canonical)
+    if leaves_out_padding(self, src, mask):
+        padded = src_key_padding_mask.to(torch.bool)  # type: ignore[union-attr]
+        if self.mask_check:
+            padded = padded & (padded[:, 1:] >= padded[:, :-1]).all()
+        output = output.masked_fill(padded.unsqueeze(-1), 0.0)
     return output if self.norm is None else self.norm(output)
 
 
-def leaves_out_padding(
-    self: TransformerEncoder, src: torch.Tensor, mask: torch.Tensor | None, padding: torch.Tensor | None
-) -> bool:
-    """Whether PyTorch leaves out the padding if it stands at the ends."""
+def asks_for_padding(self: TransformerEncoder, src: torch.Tensor, padding: torch.Tensor | None) -> bool:
+    """Whether PyTorch asks where the padding stands."""
     if not (torch.backends.mha.get_fastpath_enabled() and getattr(self, "use_nested_tensor", False)):
         return False
-    first = self.layers[0]
-    if first.training or src.dim() != 3 or padding is None or mask is not None or torch.is_autocast_enabled():
-        return False
-    if src.device.type not in ON_NESTED_TENSORS:
+    return not self.layers[0].training and src.dim() == 3 and padding is not None
+
+
+def leaves_out_padding(self: TransformerEncoder, src: torch.Tensor, mask: torch.Tensor | None) -> bool:
+    """Whether PyTorch leaves out the padding if it stands at the ends."""
+    if mask is not None or torch.is_autocast_enabled() or src.device.type not in ON_NESTED_TENSORS:
         return False
     if not torch.is_grad_enabled():
         return True
+    first = self.layers[0]
     return not (src.requires_grad or any([first.get_parameter(name).requires_grad for name in OF_THE_FIRST_LAYER]))
 
 
