@@ -52,6 +52,44 @@ def test_three_programs_serve_all_lengths(name):
     assert cache_misses(compiled) <= 3
 
 
+class Encoder(nn.Module):
+    """Asked about padding in evaluation, with gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), 2)
+
+    def forward(self, x):
+        padding = torch.arange(x.shape[1]).expand(x.shape[:2]) > 3
+        return self.encoder(x, src_key_padding_mask=padding)
+
+
+def drawn(x):
+    generator = torch.default_generator
+    return x + torch.rand(x.shape, generator=generator) + torch.randn(x.shape[0], generator=generator)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (Encoder().eval(), lambda n: (torch.randn(2, n, 6),)),
+        (nn.functional.scaled_dot_product_attention, lambda n: torch.randn(3, 2, 2, 5, n)),
+        (drawn, lambda n: (torch.randn(n),)),
+    ],
+    ids=["encoder", "width of heads", "generator"],
+)
+def test_two_programs_serve_all_sizes(model, inputs):
+    compiled = jit(model, cache="auto")
+    for n in (4, 6, 7, 8, 9):
+        given = inputs(n)
+        results = []
+        for run in (compiled, model):
+            torch.manual_seed(0)
+            results.append(run(*given))
+        assert_close(*results)
+    assert cache_misses(compiled) == 2
+
+
 def test_the_first_program_is_for_the_sizes_at_hand():
     compiled = jit(lambda x: x * 2, cache="auto")
     compiled(torch.ones(5))

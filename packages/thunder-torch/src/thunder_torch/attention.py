@@ -81,7 +81,8 @@ def scaled_dot_product_attention(
         key = lang.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
         value = lang.repeat_interleave(value, query.shape[-3] // value.shape[-3], -3)
     if scale is None:
-        scale = 1 / math.sqrt(query.shape[-1])
+        size = query.shape[-1]
+        scale = 1 / (math.sqrt(size) if size.__class__ is int else prims.number_math("sqrt", size))
     scores = lang.matmul(query, lang.matrix_transpose(key)) * scale
     mask = _mask_of(query, key) if is_causal else attn_mask
     if mask is not None:

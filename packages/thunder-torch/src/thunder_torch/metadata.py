@@ -302,6 +302,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             return found
     if mistold:
         return None
+    kwargs = {k: v for k, v in kwargs.items() if v.__class__ is not torch.Generator}  # beside one, PyTorch takes none
     sizes = importlib.import_module("thunder_torch.symbolic_sizes")  # here: loads PyTorch's compilers
     try:
         return _with_symbols(function, args, kwargs, sizes.OpenSizes(may_fix=False))
