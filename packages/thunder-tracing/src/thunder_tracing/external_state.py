@@ -50,6 +50,3 @@ class ExternalState(Protocol):
 
     def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Guard what a question without effects was answered; return what the program shall see."""
-
-
-__all__ = ["ExternalState"]

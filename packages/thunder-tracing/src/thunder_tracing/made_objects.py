@@ -241,5 +241,3 @@ PARTS: dict[type, Callable[[Any], Parts | None]] = {
     **{type(getattr(kind(), name)()): _view(kind, name) for kind in (dict, OrderedDict) for name in VIEWS},
 }
 """For each class, what makes an object of it, and of which parts."""
-
-__all__ = ["overridden", "parts_of"]

@@ -72,6 +72,3 @@ def _has_tensors(key: object) -> bool:
 def dict_of(keys: tuple[Any, ...], values: tuple[Any, ...]) -> dict[Any, Any]:
     """Return a dict of keys that are tensors, or hold some: those of each call."""
     return dict(zip(keys, values, strict=True))
-
-
-__all__ = ["dict_of", "template"]

@@ -20,7 +20,7 @@ from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import UNLISTED, Native, file
 from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
 from thunder_guards.mutations import MISSING
-from thunder_tracing.tensors.constants import OF_ARRAYS
+from thunder_tracing.tensors.run_arrays import OF_ARRAYS
 
 EQUAL = ("__eq__",)
 ORDER = ("__lt__", "__gt__")

@@ -324,6 +324,3 @@ class Batches:
         with torch._C.DisableTorchFunction():
             name = self._calls.value(tensor).name
         return any(name in level.batched() for level in self._levels.stack if isinstance(level, BatchLevel))
-
-
-__all__ = ["BatchLevel", "Batches"]

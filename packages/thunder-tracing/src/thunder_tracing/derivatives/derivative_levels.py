@@ -305,6 +305,3 @@ class Derivatives:
                 "program; use torch.func.vjp or torch.func.jacrev, or compile without it"
             )
         return None
-
-
-__all__ = ["Derivatives", "DualLevel", "GradLevel"]

@@ -61,6 +61,3 @@ def refuse_observed(calls: Calls) -> None:
     if hooks(True) is not None:
         raise EagerFallback("there are saved_tensors_hooks around a program that computes gradients")
     calls.external.result_of(hooks, (True,), None)
-
-
-__all__ = ["hooks_of", "refuse_observed", "with_hooks"]

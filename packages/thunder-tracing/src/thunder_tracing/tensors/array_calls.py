@@ -145,9 +145,3 @@ class ArrayWritten(BeginAgain):
 def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Stand for a call of a function with such arrays, where it is recorded."""
     return function(*args, **kwargs)
-
-
-__all__ = [
-    "ArrayWritten", "At", "Method", "OnArrays", "ReadOnlyError", "Written", "as_tensor", "numpy", "of_tensor",
-    "on_arrays", "scalar_of_tensor",
-]  # fmt: skip

@@ -258,6 +258,3 @@ class Calls(Recorder, Protocol):
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:
         """Do what ``torch.autograd.backward`` does."""
-
-
-__all__ = ["Calls"]

@@ -62,6 +62,3 @@ def compared(compare: Callable[[Any, Any], Any], left: object, right: object) ->
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (NumberProxy, int, float, NumPyScalar)) and not isinstance(value, complex)
-
-
-__all__ = ["Comparison", "compared"]

@@ -256,6 +256,3 @@ def _is_of_numpy(data: object) -> bool:
     if isinstance(data, (list, tuple)):
         return any(map(_is_of_numpy, data))
     return is_array(data) or isinstance(data, NumPyScalar)
-
-
-__all__ = ["OF_ARRAYS", "Arrays", "Constant", "constant", "variable"]

@@ -149,18 +149,3 @@ def outdated(tensor: TracedTensor) -> str | None:
     if reason is None:
         return None
     return f"{reason} and its base or another view of its base has been modified inplace, which autograd forbids."
-
-
-__all__ = [
-    "base_of",
-    "check_history",
-    "check_reads",
-    "check_written",
-    "fixed_reason",
-    "is_stale",
-    "is_unconnected",
-    "outdated",
-    "has_parted_views",
-    "was_parted",
-    "was_recorded",
-]

@@ -146,6 +146,3 @@ def _constant(value: torch.Tensor, record: Callable[..., Any]) -> Any:
         made = record(torch.reshape, (made, tuple(value.shape)), {})
     in_order = value.stride() == contiguous_strides(tuple(value.shape))
     return made if in_order else record(laid_out, (made, value.stride()), {})
-
-
-__all__ = ["KnownValues", "ValueSpecialisation"]

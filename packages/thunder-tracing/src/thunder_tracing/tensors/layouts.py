@@ -97,6 +97,3 @@ class Layouts:
             return [(v is not None, False) for v in viewed(function, given, named)]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]
-
-
-__all__ = ["Layouts"]

@@ -242,6 +242,3 @@ class AsClass:
     @property
     def __name__(self) -> str:
         return f"as_{self.cls.__name__}"
-
-
-__all__ = ["AsClass", "Leaf", "Leaves", "NewLeaf", "as_leaf", "unseen_leaf"]

@@ -169,6 +169,3 @@ def settle_gradients(bound_symbols: Iterable[BoundSymbol], known: dict[str, bool
             if isinstance(proxy, TensorProxy):
                 told = proxy.requires_grad or not keep
                 proxy.requires_grad = known[proxy.name] = flows and told and proxy.dtype.is_inexact
-
-
-__all__ = ["MARK", "Level", "Levels", "settle_gradients"]

@@ -46,6 +46,3 @@ def to_nearest(number: FloatProxy, digits: int | None = None) -> Any:
 
 def _fits(number: Any, low: float, high: float) -> bool:
     return bool((low == -math.inf or number >= low) and (high == math.inf or number <= high))
-
-
-__all__ = ["DOMAINS", "computed", "to_nearest"]

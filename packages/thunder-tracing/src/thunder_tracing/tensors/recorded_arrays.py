@@ -166,6 +166,3 @@ def _view(calls: Calls, root: RunArray, made: tuple[Any, ...]) -> Any:
 def _place(view: Any, root: Any) -> tuple[Any, ...]:
     offset = view.__array_interface__["data"][0] - root.__array_interface__["data"][0]
     return view.shape, view.dtype, view.strides, offset
-
-
-__all__ = ["EXAMPLES", "recorded"]

@@ -251,6 +251,3 @@ def index_of(value: RunArray) -> Any:
 def run_arrays_in(tree: Any) -> list[RunArray]:
     """Return the arrays in the arguments of a call that only the run of the program brings."""
     return [value for value in values_in(tree) if type(value) is RunArray]
-
-
-__all__ = ["OF_ARRAYS", "RunArray", "built", "index_of", "run_arrays_in"]

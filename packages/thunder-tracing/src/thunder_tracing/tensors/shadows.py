@@ -118,6 +118,3 @@ class Shadows:
 
 def _on_meta(proxy: TensorProxy) -> torch.Tensor:
     return torch.empty(at_hand(proxy.shape), dtype=to_torch_dtype(proxy.dtype), device="meta")
-
-
-__all__ = ["FOLLOWS", "Shadows", "follow", "is_followed"]

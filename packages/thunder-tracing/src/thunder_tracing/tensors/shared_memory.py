@@ -205,6 +205,3 @@ class SharedMemory:
             share_storage(seen, View(whole, T.view, (dtype,), {}, None))
             self._in_dtypes[storage, dtype] = seen
         return seen
-
-
-__all__ = ["SharedMemory"]

@@ -69,6 +69,3 @@ def asks_for_functions(value: object) -> bool:
     if not cls.__flags__ & HEAP_TYPE or isinstance(value, torch.Tensor):
         return False
     return hasattr(cls, "__torch_function__")
-
-
-__all__ = ["asks_for_functions", "check_class", "check_tensor", "is_handed_on", "keeps_classes"]

@@ -31,6 +31,3 @@ class UnderSettings(Around):
         finally:
             for setting, value in before:
                 setting.set(value)
-
-
-__all__ = ["UnderSettings"]

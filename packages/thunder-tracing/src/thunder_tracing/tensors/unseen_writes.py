@@ -74,6 +74,3 @@ def _shares_memory(bound: BoundSymbol) -> bool:
 
 def _results(bound_symbols: Sequence[BoundSymbol]) -> set[str]:
     return {p.name for bound in bound_symbols for p in bound.outputs if isinstance(p, TensorProxy)}
-
-
-__all__ = ["check_saved"]

@@ -56,6 +56,3 @@ def rounded(function: Callable[[Any], Any], number: object) -> Any:
         return computed(math.trunc if function is int else function, number)
     with torch._C.DisableTorchFunction(), current_builder().tagged(*TAGS):
         return opaque_call(Rounding(function), number)
-
-
-__all__ = ["ROUNDING", "Rounding", "rounded"]
