@@ -77,12 +77,10 @@ class TracedTensor(torch.Tensor):
     _variable: bool = False
     _retains: bool = False
     _shadow: torch.Tensor | None = None
+    _calls: Callable[..., Any]
+    _is_param: bool
 
-    OWN = frozenset(
-        "_proxy _first _memory _seen _made _versions _has_node _viewed_as _stands_for _input _argument "
-        "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable _retains "
-        "_shadow".split()
-    )
+    OWN = frozenset(__annotations__)
     """Names of the attributes that belong to Thunder."""
 
     @staticmethod
@@ -195,8 +193,6 @@ def is_replaced(name: str) -> bool:
 
 class SymbolicTracedTensor(TracedTensor):
     """A traced tensor in a program with symbolic numbers: its operators take such numbers without fixing them."""
-
-    _calls: Callable[..., Any]
 
 
 SymbolicTracedTensor.__name__ = TracedTensor.__name__
