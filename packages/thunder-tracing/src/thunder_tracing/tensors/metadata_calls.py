@@ -219,14 +219,9 @@ def _storage_offset(calls: Calls, tensor: T) -> int:
     return int(calls.layouts.offset(traced))
 
 
-@answers(T.is_conj, torch.is_conj)
-def _is_conj(calls: Calls, tensor: T) -> bool:
-    return calls.layouts.fake(calls.traced(tensor)).is_conj()
-
-
-@answers(T.is_neg, torch.is_neg)
-def _is_neg(calls: Calls, tensor: T) -> bool:
-    return calls.layouts.fake(calls.traced(tensor)).is_neg()
+@answers_each(T.is_conj, torch.is_conj, T.is_neg, torch.is_neg)
+def _told_by_fake(function: Any, calls: Calls, tensor: T) -> Any:
+    return function(calls.layouts.fake(calls.traced(tensor)))
 
 
 @answers(T.resolve_conj, torch.resolve_conj, T.resolve_neg, torch.resolve_neg)
@@ -240,27 +235,13 @@ def _is_inference(calls: Calls, tensor: T) -> bool:
     return calls.traced(tensor)._memory.inference
 
 
-@answers(T.is_shared)
-def _is_shared(calls: Calls, tensor: T) -> bool:
-    return _said_outside(calls, tensor, "is_shared")
-
-
-@answers(T.is_pinned)
-def _is_pinned(calls: Calls, tensor: T, device: object = None) -> bool:
-    return _said_outside(calls, tensor, "is_pinned")
-
-
-@answers(T._is_view)
-def _is_view(calls: Calls, tensor: T) -> bool:
-    return _said_outside(calls, tensor, "_is_view")
-
-
-def _said_outside(calls: Calls, tensor: T, name: str) -> bool:
-    """Return what PyTorch says of an external tensor, and guard that."""
-    traced = calls.traced(tensor)
+@answers_each(T.is_shared, T.is_pinned, T._is_view)
+def _said_outside(method: Any, calls: Calls, tensor: T, device: object = None) -> Any:
+    """PyTorch says it of an external tensor."""
+    traced, name = calls.traced(tensor), method.__name__
     if traced.source is None:
         raise AcquisitionError(f"{name}() of a tensor that the program computes is not known inside of it")
-    return calls.ask(traced, name, getattr(traced.given, name)(), call=True)  # type: ignore[no-any-return]
+    return calls.ask(traced, name, getattr(traced.given, name)(), call=True)
 
 
 @answers(getter("output_nr"))
