@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy
+from thunder_ir import Builder, Symbol, TensorProxy, bind
 from thunder_torch import call, to_torch_device, to_torch_dtype, torch_language
 
 
@@ -67,11 +67,12 @@ RULES: dict[Symbol, Callable[..., Any]] = {
     WRITTEN: _written_rule, WRITTEN_UNSEEN: _unseen_rule, WRITTEN_WHOLE: _whole_rule,
 }  # fmt: skip
 
-RULES_AGAIN: dict[Symbol, Callable[..., Any]] = {
-    WRITTEN: lambda old, new: (WRITTEN(old, new), _written_rule(old, new)[1]),
-    WRITTEN_UNSEEN: lambda old, new: (WRITTEN_UNSEEN(old, new), _unseen_rule(old, new)[1]),
-    WRITTEN_WHOLE: lambda old, new: (WRITTEN_WHOLE(old, new), _whole_rule(old, new)[1]),
-}
+
+def _again(symbol: Symbol, rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda old, new: (symbol(old, new), rule(old, new)[1])
+
+
+RULES_AGAIN: dict[Symbol, Callable[..., Any]] = {symbol: _again(symbol, rule) for symbol, rule in RULES.items()}
 """The same for what is differentiated again: the calls stay what they are."""
 
 
@@ -88,7 +89,5 @@ def record_overwritten_whole(builder: Builder, old: TensorProxy, new: TensorProx
 def _recorded(builder: Builder, symbol: Symbol, old: TensorProxy, new: TensorProxy) -> TensorProxy:
     made = new.like(requires_grad=True)
     made.strides = new.strides
-    made.name = builder.names.fresh("t")
-    where = builder.locate() if builder.locate is not None else None
-    builder.bound_symbols.append(BoundSymbol(symbol, (old, new), {}, made, where, builder.tags))
+    bind(builder, symbol, (old, new), {}, made)
     return made
