@@ -55,17 +55,11 @@ class Leaf:
 
     Args:
         input: the leaf: one without contents, or the caller's tensor, as what the program takes gradients of.
-        builder: of the trace being recorded.
         is_view: whether autograd takes it for a view. Other views of what it views have no part in its history.
     """
 
     input: Input
-    builder: Builder
     is_view: bool
-
-    def revealed(self, value: TensorProxy) -> TensorProxy:
-        """Return ``value`` such that its gradient is the leaf's."""
-        return record_overwritten(self.builder, self.input.proxy, value, False)
 
 
 class Leaves:
@@ -91,18 +85,20 @@ class Leaves:
                 "a tensor is made to require grad of which another one was a view, before that was given other memory "
                 "by .data, which is not supported: PyTorch takes it for a view still, which requires grad then, too"
             )
+        builder = self._calls.builder
         leaf: Leaf | None = self._begun.get(id(tensor), (None, None))[1]
         is_view = base_of(tensor) is not tensor or self._calls.is_view(tensor)
         if tensor.source is not None:
-            leaf = leaf or _leaf_outside(self._calls.builder, tensor, is_view)
+            leaf = leaf or _leaf_outside(builder, tensor, is_view)
         if tensor.source is not None or is_view:
             self._calls.change(tensor, MetadataWrite(T.requires_grad_, (), {}, True), T.detach)
         value = self._calls.value(tensor)
-        leaf = leaf or _make_leaf(self._calls.builder, tensor, value, is_view)
+        leaf = leaf or _make_leaf(builder, tensor, value, is_view)
         self._begun[id(tensor)] = (tensor, leaf)
         if all([i is not leaf.input for i in self._calls.inputs]):
             self._calls.inputs.append(leaf.input)
-        tensor._leaf, tensor._proxy = leaf, leaf.revealed(value)
+        tensor._leaf = leaf
+        tensor._proxy = record_overwritten(builder, leaf.input.proxy, value, False)  # its gradient is the leaf's
 
     def end(self, tensor: TracedTensor) -> None:
         """Make a leaf that requires grad one that does not."""
@@ -181,20 +177,19 @@ def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy, is_vi
             "be known; make it outside, or of a tensor whose sizes are the same in each call"
         )
     new = NewLeaf(shape, to_torch_dtype(value.dtype), to_torch_device(value.device), tensor._stands_for)
-    with torch._C.DisableTorchFunction():
-        example = new()
-        proxy = proxy_of(example, builder.names.fresh("leaf"))
-        source = Source(held(new, "new leaf"), "call", ())
-        return Leaf(Input(proxy, source, None, metadata_of(example), example), builder, is_view)
+    return Leaf(_new_input(builder, new, "leaf", "new leaf"), is_view)
 
 
 def unseen_leaf(builder: Builder) -> Input:
     """Return an unseen leaf: what gets the gradients of values that are connected to nothing."""
-    new = NewLeaf((), torch.float32, torch.device("cpu"), torch.Tensor)
+    return _new_input(builder, NewLeaf((), torch.float32, torch.device("cpu"), torch.Tensor), "unseen", "unseen leaf")
+
+
+def _new_input(builder: Builder, new: NewLeaf, prefix: str, name: str) -> Input:
     with torch._C.DisableTorchFunction():
         example = new()
-        source = Source(held(new, "unseen leaf"), "call", ())
-        return Input(proxy_of(example, builder.names.fresh("unseen")), source, None, metadata_of(example), example)
+        source = Source(held(new, name), "call", ())
+        return Input(proxy_of(example, builder.names.fresh(prefix)), source, None, metadata_of(example), example)
 
 
 def _leaf_outside(builder: Builder, tensor: TracedTensor, is_view: bool) -> Leaf:
@@ -211,13 +206,13 @@ def _leaf_outside(builder: Builder, tensor: TracedTensor, is_view: bool) -> Leaf
             "use detach() and another name"
         )
     if given is not None and given.proxy.requires_grad:
-        return Leaf(given, builder, is_view)
+        return Leaf(given, is_view)
     with torch._C.DisableTorchFunction():
         proxy = proxy_of(example, builder.names.fresh("leaf"))
         proxy.requires_grad = True
         slot = given.slot if given is not None else None
         made = Input(proxy, tensor.source, slot, metadata_of(example), example, becomes_leaf=True)
-        return Leaf(made, builder, is_view)
+        return Leaf(made, is_view)
 
 
 def as_leaf(tensor: torch.Tensor) -> torch.Tensor:
