@@ -145,7 +145,7 @@ class Acquisition(Acquiring):
             computation,
             outcome.result,
             tuple(outcome.effects),
-            self.custom_functions.rules,
+            self.rules,
             tuple(self.numbers),
             log,
             unseen=self.unseen,

@@ -20,25 +20,23 @@ from thunder_torch import opaque_call, torch_language
 from thunder_torch.convert import proxy_of
 from thunder_torch.indexing import fits
 from thunder_torch.kernels import lacks_kernel
-from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.bailouts import TAGS, Check
 from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_tracing.derivatives.batch_levels import Batches
-from thunder_tracing.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
+from thunder_tracing.derivatives.custom_functions import CustomFunctions
 from thunder_tracing.derivatives.external_hooks import refuse_observed
 from thunder_tracing.derivatives.inner_backward import inner_backward
 from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.outcome import Outcome
 from thunder_tracing.tensors.constants import Arrays
-from thunder_tracing.tensors.fake_tensors import FakeTensors
 from thunder_tracing.tensors.histories import base_of, is_stale
 from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves, unseen_leaf
 from thunder_tracing.tensors.levels import Levels
-from thunder_tracing.tensors.overwrites import record_overwritten
+from thunder_tracing.tensors.overwrites import RULES, record_overwritten
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.shared_memory import SharedMemory
 from thunder_tracing.tensors.storage import own_storage
@@ -86,10 +84,10 @@ class Tracer(WriteCalls):
         self.specialised_on = specialised_on
         self.known = None if specialised_on is ValueSpecialisation.NONE else KnownValues(lambda: self.inputs)
         self._tensors: dict[int, TracedTensor] = {}
-        fakes = FakeTensors(self.producers, self.inputs)
-        self.layouts = Layouts(self, fakes)
-        self.custom_functions = CustomFunctions(self, self.interpreted)
-        self.levels = Levels(self, self.producers.rewritten)
+        self.layouts = Layouts(self.producers, self.inputs, symbolic, self.ask)
+        self.rules = dict(RULES)
+        self.custom_functions = CustomFunctions(self)
+        self.levels = Levels(self.builder, self.inputs, self._levels_changed)
         self.batches = Batches(self)
         self.shared = SharedMemory(self, written)
         self._unseen: Input | None = None
@@ -111,6 +109,10 @@ class Tracer(WriteCalls):
     def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function`` such that what it does is seen when it is called from here."""
         return function
+
+    def _levels_changed(self) -> None:
+        self.changes += 1
+        self.producers.rewritten()
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 
@@ -230,11 +232,11 @@ class Tracer(WriteCalls):
 
     def module_hooks(self, module: torch.nn.Module, after: Any, before: Any) -> ModuleHooks:
         """Do what PyTorch's ``BackwardHook`` does for one call of a module with backward hooks."""
-        return ModuleHooks(self, self.custom_functions.rules, module, after, before)
+        return ModuleHooks(self, module, after, before)
 
     def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
         """Do what ``Tensor.register_hook`` does."""
-        return hook_tensor(self, self.custom_functions.rules, tensor, hook, self.external.stays)
+        return hook_tensor(self, tensor, hook)
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""
@@ -246,9 +248,7 @@ class Tracer(WriteCalls):
         if is_grads_batched:
             return self.batches.gradients(*args, **kwargs)
         self.changes += 1  # it depends on all that was recorded before
-        rules = self.custom_functions.rules
-        rule_of = rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(rules, bound))
-        return inner_gradients(self, rule_of, *args, **kwargs)
+        return inner_gradients(self, *args, **kwargs)
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:
         """Do what ``torch.autograd.backward`` does."""

@@ -260,7 +260,7 @@ class Branches:
         return self._calls.wrap(made)
 
     def _refuse_custom(self, inside: Sequence[BoundSymbol]) -> None:
-        rules = self._calls.custom_functions.rules
+        rules = self._calls.rules
         for bound in inside:
             if isinstance(rules.get(bound.symbol), CustomRule):
                 raise AcquisitionError(
@@ -300,12 +300,12 @@ class Branches:
             tags=_failing([first, second]),
             language=self._calls.builder.language,
         )
-        self._calls.custom_functions.rules[symbol] = rule
+        self._calls.rules[symbol] = rule
         return symbol
 
     def _gradients(self, part: Part, wanted: Sequence[int], made: Sequence[TensorProxy]) -> Part:
         """Return the program of the gradients of a part, from its inputs and cotangents for all of its outputs."""
-        trace, rules = part.trace, self._calls.custom_functions.rules
+        trace, rules = part.trace, self._calls.rules
         names = {trace.inputs[i].name for i in wanted}
         joint = grad_transform_on_trace(
             trace, rule_of=lambda bound: rule_for_higher_derivatives(rules, bound), wanted=names

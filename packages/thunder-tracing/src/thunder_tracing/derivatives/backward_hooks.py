@@ -14,10 +14,10 @@ from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import call, torch_language
 from thunder_torch.running import run
+from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-from thunder_tracing.tensors.write_calls import WriteCalls
 
 CALL_HOOKS = Symbol(
     "call_hooks",
@@ -177,21 +177,19 @@ class ModuleHooks:
 
     Args:
         calls: the acquisition.
-        rules: where the rules of the program's own symbols go.
         module: what is called.
         after, before: its hooks, as they stand now.
     """
 
     def __init__(
         self,
-        calls: WriteCalls,
-        rules: dict[Symbol, Callable[..., Any]],
+        calls: Calls,
         module: torch.nn.Module,
         after: Sequence[Callable[..., Any]],
         before: Sequence[Callable[..., Any]],
     ) -> None:
         calls.changes += 1  # the hooks are given this very module
-        self.calls, self.rules, self.module = calls, rules, module
+        self.calls, self.module = calls, module
         self.after, self.before = tuple(after), tuple(before)
         self.values: dict[int, TensorProxy] = {}
         self.count = 0
@@ -211,7 +209,7 @@ class ModuleHooks:
         results = result if isinstance(result, tuple) else (result,)
         places = self._tracked(results)
         made = self._through("module_output", results, places, lambda *c: self._pull_outputs(len(results), places, c))
-        del self.calls, self.rules  # the rules, which last, refer to this
+        del self.calls  # whose rules, which last, refer to this
         if not isinstance(result, tuple):
             return made[0]
         return result._make(made) if hasattr(result, "_make") else made
@@ -233,7 +231,7 @@ class ModuleHooks:
             return tuple(items)
         with torch._C.DisableTorchFunction():
             values = [self.calls.value(items[i]) for i in places]
-            made = record_identity(self.calls, self.rules, name, values, lambda *c: pull(*_with_zeros(name, c, values)))
+            made = record_identity(self.calls, name, values, lambda *c: pull(*_with_zeros(name, c, values)))
             wrapped = {i: self.calls.wrap(proxy) for i, proxy in zip(places, made, strict=True)}
             for tensor in wrapped.values():
                 tensor._hooked = True
@@ -270,8 +268,7 @@ def _with_zeros(name: str, cotangents: Sequence[Any], values: Sequence[TensorPro
 
 
 def record_identity(
-    calls: WriteCalls,
-    rules: dict[Symbol, Callable[..., Any]],
+    calls: Calls,
     name: str,
     values: Sequence[TensorProxy],
     pullback: Callable[..., Any],
@@ -282,7 +279,6 @@ def record_identity(
 
     Args:
         calls: the acquisition.
-        rules: where the rule goes.
         name: of the symbol.
         values: what it is given.
         pullback: cotangents to gradients, one for each of ``values``.
@@ -295,7 +291,7 @@ def record_identity(
 
     tags = frozenset({OpTags.VIEW} if len(values) == 1 else ())
     symbol = Symbol(name, "hooks", decomposition=same, tags=tags, language=calls.builder.language)
-    rules[symbol] = lambda *given: (same(*given), pullback)
+    calls.rules[symbol] = lambda *given: (same(*given), pullback)
     builder = calls.builder
     if outputs is None:
         outputs = [v.like() for v in values]
@@ -315,22 +311,15 @@ class HookHandle:
         raise AcquisitionError("a hook on a tensor of a compiled program cannot be removed inside of it")
 
 
-def hook_tensor(
-    calls: WriteCalls,
-    rules: dict[Symbol, Callable[..., Any]],
-    tensor: TracedTensor,
-    hook: Callable[..., Any],
-    is_outside: Callable[[Any], bool],
-) -> HookHandle:
+def hook_tensor(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
     """Let the gradient of a tensor that the program computed pass a hook, as ``Tensor.register_hook`` does.
 
     Args:
         calls: the acquisition.
-        rules: where the rules of the program's own symbols go.
         tensor: whose gradient.
         hook: what is called with it.
-        is_outside: whether an object is there on each call, and not made by the program.
     """
+    is_outside = calls.external.stays
     value = calls.value(tensor)
     if not value.requires_grad and is_unconnected(tensor):
         raise AcquisitionError(
@@ -354,14 +343,14 @@ def hook_tensor(
         )
     calls.changes += 1
     calls.hooks.setdefault(value.name, []).append(hook)
-    while bounds[place].symbol.name == "tensor_hook" and bounds[place].symbol in rules:  # it is called before this one
+    while bounds[place].symbol.name == "tensor_hook" and bounds[place].symbol in calls.rules:  # called before this one
         value = bounds[place].args[0]
         place = next(i for i, b in enumerate(bounds) if any([p.name == value.name for p in b.outputs]))
     inner = value.renamed(calls.builder.names.fresh("t"))
     bounds[place] = bounds[place].substituted({value.name: inner}, outputs=True)
     called = TensorHook(hook)
     record_identity(
-        calls, rules, "tensor_hook", [inner], lambda c: None if c is None else CALL_HOOKS(called, c), [value], place + 1
+        calls, "tensor_hook", [inner], lambda c: None if c is None else CALL_HOOKS(called, c), [value], place + 1
     )
     return HookHandle()
 

@@ -19,15 +19,17 @@ from thunder_ir import (
     Proxy,
     Symbol,
     TensorProxy,
+    bind,
     flat_proxies,
     is_unknown,
     substitute,
 )
 from thunder_tracing.derivatives._custom_results import share, viewed_by_several
-from thunder_tracing.tensors.overwrites import RULES, zeros_like
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_tracing.tensors.storage import current_value, own_storage
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-from thunder_tracing.tensors.write_calls import WriteCalls, target_dtype
+from thunder_tracing.tensors.write_calls import target_dtype
 
 T = torch.Tensor
 
@@ -117,13 +119,10 @@ class CustomFunctions:
 
     Args:
         calls: the acquisition.
-        interpreted: makes a callable that runs interpreted when called from here.
     """
 
-    def __init__(self, calls: WriteCalls, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._interpreted = interpreted
-        self.rules: dict[Symbol, Callable[..., Any]] = dict(RULES)
 
     def apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``cls.apply`` does."""
@@ -208,9 +207,9 @@ class CustomFunctions:
 
     def _forward(self, cls: Any, context: Context, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if cls.setup_context is torch.autograd.Function.setup_context:
-            return self._interpreted(cls.forward)(context, *args, **kwargs)
-        outputs = self._interpreted(cls.forward)(*args, **kwargs)
-        self._interpreted(cls.setup_context)(context, tuple(args), outputs)
+            return self._calls.interpreted(cls.forward)(context, *args, **kwargs)
+        outputs = self._calls.interpreted(cls.forward)(*args, **kwargs)
+        self._calls.interpreted(cls.setup_context)(context, tuple(args), outputs)
         return outputs
 
     def _apart(self, proxy: TensorProxy) -> TracedTensor:
@@ -258,11 +257,9 @@ class CustomFunctions:
         symbol = self._symbol(cls, [*inputs, *free], outputs, taken, there, pullbacks, forward)
         requires_grad = any(context.needs_input_grad)
         made = [o.like(requires_grad=requires_grad and o.dtype.is_inexact) for o in outputs]
-        builder = self._calls.builder
         for proxy, value in zip(made, outputs, strict=True):
-            proxy.name, proxy.strides = builder.names.fresh("t"), value.strides
-        where = builder.locate() if builder.locate is not None else None
-        builder.bound_symbols.append(BoundSymbol(symbol, (*inputs, *free), {}, tuple(made), where, builder.tags))
+            proxy.strides = value.strides
+        bind(self._calls.builder, symbol, (*inputs, *free), {}, tuple(made))
         wrapped = iter([self._calls.wrap(p) for p in made])
         return [next(wrapped) if v is not None else r for r, v in zip(results, values, strict=True)]
 
@@ -274,7 +271,7 @@ class CustomFunctions:
         mutations, later = self._calls.external.mutations, self._calls.later
         before = mutations.version, len(later)
         with self._recorded() as backward, torch.no_grad():
-            gradients = self._interpreted(cls.backward)(context, *given)
+            gradients = self._calls.interpreted(cls.backward)(context, *given)
             gradients = gradients if isinstance(gradients, tuple) else (gradients,)
             if len(gradients) < len(args) or any([g is not None for g in gradients[len(args) :]]):
                 raise AcquisitionError(
@@ -346,7 +343,7 @@ class CustomFunctions:
             cls.__name__, "custom", decomposition=lambda *args: run(*args)[0], language=self._calls.builder.language
         )
         batches = cls.vmap is not torch.autograd.Function.vmap
-        self.rules[symbol] = CustomRule(rule, rule if _draw(forward) else rule_again, batches)
+        self._calls.rules[symbol] = CustomRule(rule, rule if _draw(forward) else rule_again, batches)
         return symbol
 
 
@@ -379,7 +376,7 @@ class _Region:
     These stay, because what the program demands of sizes is checked before every call.
     """
 
-    def __init__(self, calls: WriteCalls) -> None:
+    def __init__(self, calls: Calls) -> None:
         self._builder = calls.builder
         self.bound_symbols: list[BoundSymbol] = []
 

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 from thunder_autograd import Pusher
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, recording
+from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, bind, recording
 from thunder_torch import call
 from thunder_tracing.derivatives.custom_functions import CustomRule, record_again
 from thunder_tracing.tensors.calls import Calls
@@ -81,18 +81,16 @@ class Derivatives:
         self._calls, self._levels = calls, calls.levels
 
     def _variable(self, value: TensorProxy, requires_grad: bool) -> TensorProxy:
-        builder = self._calls.builder
         made = value.like(requires_grad=requires_grad)
-        made.strides, made.name = value.strides, builder.names.fresh("t")
-        where = builder.locate() if builder.locate is not None else None
-        builder.bound_symbols.append(BoundSymbol(SAME, (value,), {}, made, where, builder.tags))
+        made.strides = value.strides
+        bind(self._calls.builder, SAME, (value,), {}, made)
         return made
 
     # --- reverse mode -----------------------------------------------------------------------------------------------
 
     def enter_grad(self) -> int:
         """Begin a level; return its number."""
-        return self._levels.enter(GradLevel).number  # type: ignore[no-any-return]
+        return self._levels.enter(GradLevel).number
 
     def leave_grad(self) -> None:
         """End the innermost level: what was recorded in it requires grad as what is around it says."""
@@ -160,7 +158,7 @@ class Derivatives:
         """Begin a level; return its number."""
         level = self._levels.enter(DualLevel)
         level.pusher = Pusher(Builder(self._calls.builder.names), self._rule_of)
-        return level.number  # type: ignore[no-any-return]
+        return level.number
 
     def leave_dual(self) -> None:
         """End the innermost level."""
@@ -299,7 +297,7 @@ class Derivatives:
     def _rule_of(self, bound: BoundSymbol) -> Any:
         if bound.symbol in RULES:  # written(old, new)
             return lambda old, new, along_old, along_new: (new, along_new)
-        if isinstance(self._calls.custom_functions.rules.get(bound.symbol), CustomRule):
+        if isinstance(self._calls.rules.get(bound.symbol), CustomRule):
             raise AcquisitionError(
                 f"{bound.symbol.name}, a torch.autograd.Function, has no forward derivative inside of a compiled "
                 "program; use torch.func.vjp or torch.func.jacrev, or compile without it"

@@ -126,7 +126,6 @@ def _recorded(
     calls: Calls, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
 ) -> list[TracedTensor]:
     """Record the call of the gradients, and return them."""
-    builder = calls.builder
     for leaf in leaves:
         for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
             if hooks_of(calls, leaf, hooks):
@@ -135,12 +134,7 @@ def _recorded(
                     "have to call; call backward() outside"
                 )
     wanted = tuple([_root(leaf) for leaf in leaves])
-    made = tuple([p.like(requires_grad=False) for p in wanted])
-    for proxy in made:
-        proxy.name = builder.names.fresh("g")
-    where = builder.locate() if builder.locate is not None else None
-    arguments = (tuple([calls.value(r) for r in results]), tuple(cotangents), wanted)
-    builder.bound_symbols.append(BoundSymbol(gradients_of, arguments, {}, made, where, builder.tags))
+    made = gradients_of(tuple([calls.value(r) for r in results]), tuple(cotangents), wanted)
     return [calls.wrap(p) for p in made]
 
 

@@ -11,9 +11,11 @@ from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_t
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_proxies, substitute
 from thunder_ir.passes import leading_to
+from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.derivatives.external_hooks import with_hooks
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import settle_gradients
@@ -23,7 +25,6 @@ RuleOf = Callable[[BoundSymbol], Any]
 
 def inner_gradients(
     calls: Calls,
-    rule_of: RuleOf,
     outputs: object,
     inputs: object,
     grad_outputs: object = None,
@@ -40,7 +41,7 @@ def inner_gradients(
         results = [calls.value(t) for t in outputs]
         given = [None] * len(results) if grad_outputs is None else listed(grad_outputs)
         cotangents = [cotangent(calls, i, r, g) for i, (r, g) in enumerate(zip(results, given, strict=True))]
-        gradients = _gradients(calls, rule_of, wanted, results, cotangents, create_graph)
+        gradients = _gradients(calls, wanted, results, cotangents, create_graph)
         made = []
         for tensor, gradient in zip(inputs, gradients, strict=True):
             if gradient is None and materialize_grads:
@@ -137,20 +138,16 @@ def cotangent(calls: Calls, index: int, result: TensorProxy, given: Any) -> Tens
 
 
 def _gradients(
-    calls: Calls,
-    rule_of: RuleOf,
-    wanted: Sequence[Any],
-    results: Sequence[Any],
-    cotangents: Sequence[Any],
-    create_graph: bool,
+    calls: Calls, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
 ) -> list[Any]:
+    rule_of = with_rule(rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(calls.rules, bound)))
     before = calls.builder.bound_symbols
     wanted = beneath_hooks(before, wanted)
     between = _with_open_draws(before, _between(before, wanted, results), calls.builder.names)
     defined = {p.name for b in before for p in b.outputs}
     calls_between, marked_results, probes = marked(between, results, wanted, calls.builder.names)
     sought = [probes.get(p.name, p) for p in wanted]
-    joint, outside = _joint(calls_between, defined, sought, marked_results, with_rule(rule_of))
+    joint, outside = _joint(calls_between, defined, sought, marked_results, rule_of)
     differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
     known = {**outside, **{p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}}
     known |= {probes[p.name].name: p for p in wanted if p.name in probes}

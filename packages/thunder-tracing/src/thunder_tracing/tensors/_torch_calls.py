@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from thunder_guards.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.memory import part_of
-from thunder_guards.program import Effect, UnseenWrites
+from thunder_guards.program import UnseenWrites
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -38,7 +38,6 @@ from thunder_torch import (
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import in_own_names, name_of, tensors_by_position
 from thunder_torch.traits import Trait, has_trait
-from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
     _autograd_calls,
     _embeddings,
@@ -50,11 +49,10 @@ from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
 from thunder_tracing.tensors._handlers import HANDLERS
 from thunder_tracing.tensors._masks import Places, selected_by_places
 from thunder_tracing.tensors._metadata_writes import Stages
+from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import check_reads, is_unconnected
 from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
-from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves
-from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.producers import Producers
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.sizes import SymbolicSize
@@ -71,7 +69,7 @@ from thunder_tracing.tensors.traced_tensor import TracedTensor, symbolic_traced_
 T = torch.Tensor
 
 
-class TorchCalls:
+class TorchCalls(Calls):
     """Records torch functions called on traced tensors.
 
     Args:
@@ -80,17 +78,13 @@ class TorchCalls:
         replacements: which functions executors replace, by which operators.
     """
 
-    external: ExternalState
-    later: list[Effect]
+    leaves: Leaves
+    arrays: constants.Arrays
     symbolic = False
     allows_unknown = False
     refusal: ThunderError | None = None
     any_class = False
     """Whether there are tensors of classes that PyTorch hands on to results."""
-    levels: Levels
-    layouts: Layouts
-    leaves: Leaves
-    arrays: constants.Arrays
     specialised_on = ValueSpecialisation.NONE
     known: KnownValues | None = None
     shadows: Shadows
@@ -191,7 +185,7 @@ class TorchCalls:
         parent = self.traced(args[index])
         known_layout = parent._proxy.strides is not None and function is not part_of
         if output is values[index] or parent._memory.version or not known_layout:
-            layouts = self.layouts.shared(function, args, kwargs, parent)
+            layouts = self.layouts.shared(function, values, named, parent)
             if isinstance(output, TensorProxy) and layouts[0][1]:
                 return parent
             shares = [shared for shared, _ in layouts]
@@ -242,10 +236,6 @@ class TorchCalls:
             return known.item()
         self.hand_out_number()
         return self.on_values(T.item, (self.value(tensor),), {})
-
-    def hand_out_number(self) -> None:
-        """Prepare for user code that holds a number which only the run of the program tells."""
-        raise NotImplementedError
 
     def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return what a tensor holds, for Python to compute with; ``None`` if only the run of the program tells."""
@@ -323,26 +313,6 @@ class TorchCalls:
         """Return ``function`` such that it runs as the program has set PyTorch here."""
         return function
 
-    def is_view(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes an external tensor for a view."""
-        raise NotImplementedError
-
-    def is_forgotten(self, tensor: TracedTensor) -> bool:
-        """Whether autograd, which writes the history of a view again, finds none of what it views."""
-        raise NotImplementedError
-
-    def unconnected(self, value: TensorProxy) -> TensorProxy:
-        """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
-        raise NotImplementedError
-
-    def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
-        """Return what a tensor that requires grad holds after a value that does not was written to it."""
-        raise NotImplementedError
-
-    def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-        """Return the parent's value after ``value`` was written to its view."""
-        raise NotImplementedError
-
     def traced(self, tensor: torch.Tensor) -> TracedTensor:
         """Return the traced tensor that user code should have got in place of ``tensor``."""
         if isinstance(tensor, TracedTensor):
@@ -409,12 +379,6 @@ class TorchCalls:
 
     def write_call(self, mutation: Mutation) -> Any:
         """Do what a function that writes does."""
-        raise NotImplementedError
-
-    def metadata_write(
-        self, method: object, view: object, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> TracedTensor:
-        """Do what ``t_`` and its like do."""
         raise NotImplementedError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -11,27 +11,13 @@ import torch
 from thunder_guards.program import Effect, Input
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import NumberInput
-from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy, ThunderError
+from thunder_ir import Builder, Symbol, TensorProxy, ThunderError
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tensors._metadata_writes import MetadataWrite, Stages
+from thunder_tracing.tensors.layouts import Layouts
+from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.storage import Recorder
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-
-class LayoutsOfTensors(Protocol):
-    """How tensors will be laid out: see :class:`thunder_tracing.tensors.layouts.Layouts`."""
-
-    def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
-        """Return the strides that a tensor will have."""
-
-    def fake(self, tensor: TracedTensor) -> torch.Tensor:
-        """Return a fake tensor, laid out as eager's would be."""
-
-    def offset(self, tensor: TracedTensor) -> int:
-        """Return where in its storage a tensor starts, and guard that of inputs."""
-
-    def assume(self, proxy: TensorProxy) -> None:
-        """Say of a value that only the run of the program brings how it will be laid out."""
 
 
 class LeavesOfAutograd(Protocol):
@@ -64,38 +50,6 @@ class LeavesOfAutograd(Protocol):
         """Make ``value`` the ``grad`` of a tensor."""
 
 
-class LevelsOfTransforms(Protocol):
-    """Which transforms the program is inside of: see :class:`thunder_tracing.tensors.levels.Levels`."""
-
-    stack: list[Any]
-    gone: set[str]
-
-    @property
-    def recorded(self) -> list[BoundSymbol]:
-        """All calls of the program so far."""
-
-    def enter(self, cls: type[Any], **details: Any) -> Any:
-        """Begin a level."""
-
-    def leave(self, level: Any) -> list[BoundSymbol]:
-        """End a level and those within it; return the calls that were recorded within."""
-
-    def rewrite(self, start: int, bound_symbols: Sequence[BoundSymbol]) -> None:
-        """Replace the calls recorded from an index on."""
-
-    def start(self, level: Any) -> int:
-        """Return the index of the first call recorded within a level."""
-
-    def innermost(self, cls: type[Any]) -> Any:
-        """Return the innermost level of a kind, or ``None``."""
-
-    def numbered(self, number: int) -> Any:
-        """Return the level of a number."""
-
-    def requiring_grad(self, end: int | None = None) -> dict[str, bool]:
-        """Return for the results of the calls so far, or up to an index, and all inputs whether they require grad."""
-
-
 class ArraysOfNumPy(Protocol):
     """What shares memory with arrays: see :class:`thunder_tracing.tensors.constants.Arrays`."""
 
@@ -109,22 +63,23 @@ class ArraysOfNumPy(Protocol):
         """Begin again where the program writes what only its run brings to an array that it has computed, or a view."""
 
 
-class Rules(Protocol):
-    """Derivatives that a program brings along."""
-
-    rules: dict[Symbol, Callable[..., Any]]
-
-
 class Calls(Recorder, Protocol):
     """A tracer, as its parts see it: it records calls of torch functions, and knows what stands for which tensor."""
 
     builder: Builder
+    external: ExternalState
     inputs: list[Input]
     numbers: list[NumberInput]
     later: list[Effect]
+    layouts: Layouts
+    leaves: LeavesOfAutograd
+    levels: Levels
+    arrays: ArraysOfNumPy
     stages: Stages
     changes: int
     hooks: dict[str, list[Callable[..., Any]]]
+    rules: dict[Symbol, Callable[..., Any]]
+    """Derivatives that the program brings along."""
     spent: set[str]
     reached: set[int]
     symbolic: bool
@@ -132,30 +87,6 @@ class Calls(Recorder, Protocol):
     any_class: bool
     refusal: ThunderError | None
     """Why there is no program, where those who were told so may not hand it on."""
-
-    @property
-    def external(self) -> ExternalState:
-        """The state outside of the program."""
-
-    @property
-    def layouts(self) -> LayoutsOfTensors:
-        """How tensors will be laid out."""
-
-    @property
-    def leaves(self) -> LeavesOfAutograd:
-        """Which tensors are leaves."""
-
-    @property
-    def levels(self) -> LevelsOfTransforms:
-        """Which transforms the program is inside of."""
-
-    @property
-    def arrays(self) -> ArraysOfNumPy:
-        """What shares memory with arrays."""
-
-    @property
-    def custom_functions(self) -> Rules:
-        """Derivatives of custom functions."""
 
     def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""

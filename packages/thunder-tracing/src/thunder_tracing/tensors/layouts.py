@@ -1,34 +1,66 @@
-"""How traced tensors will be laid out: their strides, and what shares whose memory."""
+"""How the tensors of a program will be laid out, found by running what leads to them on fake tensors."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 
-from thunder_ir import TensorProxy
+from thunder_guards.program import Input
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
 from thunder_torch import viewed
-from thunder_torch.convert import fake_of
-from thunder_torch.only_views import is_only_view, laid_out, lays_out
-from thunder_torch.specs import TensorSpec, storage_key
-from thunder_torch.unknown_sizes import rests_on_unknown
-from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.fake_tensors import FakeTensors, outside_inference_mode
+from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
+from thunder_torch.fake_modes import unlogged
+from thunder_torch.metadata import metadata_of
+from thunder_torch.only_views import fake_views, is_only_view, laid_out, lays_out
+from thunder_torch.places import at_first_place
+from thunder_torch.specs import TensorSpec, map_tensors, storage_key, tensors_of
+from thunder_torch.unknown_sizes import has_unknown_sizes, rests_on_unknown
+from thunder_torch.views import view_argument
+from thunder_tracing.tensors.producers import Producers
+from thunder_tracing.tensors.shadows import is_followed
 from thunder_tracing.tensors.storage import View
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def outside_inference_mode(method: Callable[P, R]) -> Callable[P, R]:
+    """Run a method outside of inference mode, in which PyTorch does not take operations on fake tensors apart."""
+
+    @functools.wraps(method)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not torch.is_inference_mode_enabled():
+            return method(*args, **kwargs)
+        with torch.inference_mode(False):
+            return method(*args, **kwargs)
+
+    return run
+
 
 class Layouts:
-    """Tells how tensors will be laid out.
+    """Fake tensors, with the strides and the sharing of memory that the program's tensors will have.
+
+    Only what is asked for is computed, and each operation once.
 
     Args:
-        calls: the acquisition.
-        fakes: of the values that are recorded.
+        producers: of the trace in the making.
+        inputs: of the program in the making.
+        symbolic: whether numbers among these are dynamic.
+        ask: guards what PyTorch says of an input.
     """
 
-    def __init__(self, calls: Calls, fakes: FakeTensors) -> None:
-        self._calls = calls
-        self._fakes = fakes
+    def __init__(
+        self, producers: Producers, inputs: Sequence[Input], symbolic: bool, ask: Callable[..., object]
+    ) -> None:
+        self._producers, self._inputs = producers, inputs
+        self._symbolic, self._ask = symbolic, ask
+        self._made: dict[str, torch.Tensor] = {}
+        self._alike: dict[str, str] = {}
         self._of_views: dict[int, tuple[TracedTensor, View, torch.Tensor]] = {}
 
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
@@ -39,11 +71,11 @@ class Layouts:
         """Return a fake tensor, laid out as eager's would be: writes change no layout."""
         view = tensor._viewed_as
         if view is None:
-            return self._fakes.of(tensor._first)
+            return self._of(tensor._first)
         known = self._of_views.get(id(tensor))
         if known is None or known[1] is not view:
             try:
-                made = self._fakes.run(view.function, (self.fake(view.parent), *view.args), view.kwargs)
+                made = self._run(view.function, (self.fake(view.parent), *view.args), view.kwargs)
                 made = made if view.index is None else made[view.index]
             except Exception:
                 if not rests_on_unknown((view.parent._proxy, view.args, view.kwargs)):
@@ -56,17 +88,18 @@ class Layouts:
         """Return where in its storage a tensor starts; the program is one for inputs that start where these do."""
         root = tensor._memory.root
         if root.source is not None:
-            self._calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
+            self._ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
         return int(self.fake(tensor).storage_offset())
 
+    @outside_inference_mode
     def assume(self, proxy: TensorProxy) -> None:
-        """Say of a value that only the run of the program brings how it will be laid out: as nothing tells better."""
+        """Let a value that nothing in the trace computes be laid out as its proxy says, else without gaps."""
         with torch._C.DisableTorchFunction():
-            self._fakes.assume(proxy)
+            self._made[proxy.name] = fake_of(proxy)
 
     def alike(self, tensor: TracedTensor, other: TracedTensor) -> None:
-        """Let a tensor be laid out as another one; each has memory of its own."""
-        self._fakes.alike(tensor._first, other._first)
+        """Let a tensor be laid out as another one, what leads to which need not be run; each has memory of its own."""
+        self._alike[tensor._first.name] = other._first.name
 
     def shared(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor
@@ -74,26 +107,156 @@ class Layouts:
         """Tell what the results of a call share with the tensor that they may be views of.
 
         Args:
-            function, args, kwargs: the call.
+            function, args, kwargs: the call, on proxies.
             parent: its first argument.
 
         Returns:
             for each result, whether it shares the memory of ``parent``, and whether it is ``parent``.
         """
-        calls = self._calls
-        unwritten = not parent._memory.version and parent._proxy.strides is not None and not calls.symbolic
-        given, named = calls.values(args), calls.values(kwargs)
-        if unwritten and lays_out(function, given, named) and not rests_on_unknown((given, named)):
+        unwritten = not parent._memory.version and parent._proxy.strides is not None and not self._symbolic
+        is_open = rests_on_unknown((args, kwargs))
+        if unwritten and not is_open and lays_out(function, args, kwargs):
             with torch._C.DisableTorchFunction(), torch.no_grad():
-                made = laid_out(function, (parent._proxy, *given[1:]), named, True)
+                made = laid_out(function, (parent._proxy, *args[1:]), kwargs, True)
             specs = [made] if isinstance(made, TensorSpec) else [s for s in made if isinstance(s, TensorSpec)]
             return [(s.viewed == 0, s.argument == 0) for s in specs]
         base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
         try:
-            made = self._fakes.run(function, (base, *given[1:]), named)
+            made = self._run(function, (base, *args[1:]), kwargs)
         except Exception:  # what the call returns is known: it reads values there, or estimated sizes do not fit
-            if is_only_view(function, (base, *given[1:]), named) and not rests_on_unknown((given, named)):
+            if is_only_view(function, (base, *args[1:]), kwargs) and not is_open:
                 raise  # the tensor is laid out otherwise, which its metadata do not tell where sizes are open
-            return [(v is not None, False) for v in viewed(function, given, named)]
-        results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
-        return [(storage_key(t) == storage_key(base), t is base) for t in results]
+            return [(v is not None, False) for v in viewed(function, args, kwargs)]
+        return [(storage_key(t) == storage_key(base), t is base) for t in _listed(made)]
+
+    # --- fake tensors of values --------------------------------------------------------------------------------------
+
+    @outside_inference_mode
+    def _of(self, proxy: Proxy) -> torch.Tensor:
+        """Return the fake tensor of ``proxy``."""
+        if proxy.name not in self._made:
+            self._take_inputs()
+            if proxy.name not in self._made:
+                self._compute(proxy.name)
+        return self._made[proxy.name]
+
+    def _take_inputs(self) -> None:
+        for i in self._inputs:
+            if i.proxy.name not in self._made:
+                with torch._C.DisableTorchFunction():
+                    # another object, because what fake tensors know of one goes stale when its metadata change
+                    fake = _in_other_memory if is_followed(i.example) else fake_mode().from_tensor
+                    self._made[i.proxy.name] = fake(i.example.detach())
+
+    def _compute(self, name: str) -> None:
+        todo, producers = [name], self._producers()
+        while todo:
+            other = self._alike.get(todo[-1])
+            if other is not None:
+                if other in self._made:
+                    self._made[todo.pop()] = _in_other_memory(self._made[other])
+                else:
+                    todo.append(other)
+                continue
+            bound = producers[todo[-1]]
+            missing = [p.name for p in bound.inputs if p.name not in self._made and not isinstance(p, NumberProxy)]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            self._take_results(bound)
+
+    @outside_inference_mode
+    def _run(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a torch function on fake tensors, given themselves or by proxies."""
+        args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
+        with torch._C.DisableTorchFunction(), torch.no_grad(), unlogged():
+            return _call(function, args, kwargs)
+
+    def _found(self, tree: object) -> Any:
+        for proxy in flat_proxies(tree):
+            if not isinstance(proxy, NumberProxy):
+                self._of(proxy)
+        return map_values(self._filled, tree)
+
+    def _take_results(self, bound: BoundSymbol) -> None:
+        args, kwargs = map_values(self._filled, bound.args), map_values(self._filled, bound.kwargs)
+        outputs = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
+        origin = bound.symbol.origin
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if _makes_new_memory(bound) and all([p.strides is not None for p in outputs]):
+                made = [fake_of(p) for p in outputs]
+            elif origin is not None:
+                made = self._called(bound, at_first_place(origin, args), kwargs, outputs)
+            else:
+                with fake_mode():
+                    made = [_like(p, args) for p in outputs]
+        self._made.update(zip([p.name for p in outputs], made, strict=False))
+
+    def _called(self, bound: BoundSymbol, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> list[torch.Tensor]:
+        """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
+        try:
+            with unlogged():
+                made = _listed(_call(bound.symbol.origin, args, kwargs))
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            return _as_told(bound.symbol.origin, args, kwargs, outputs)
+        except Exception:
+            given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
+            if not (bound.has_tag(OpTags.MATMUL) or has_unknown_sizes([*given, *outputs])):
+                return _as_told(bound.symbol.origin, args, kwargs, outputs)  # by trials, as before
+            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together, and kernels do more
+        as_told = [tuple(v.shape) == _sizes(p) for v, p in zip(made, outputs, strict=False)]
+        return made if all(as_told) or not has_unknown_sizes(outputs) else [fake_of(p) for p in outputs]
+
+    def _filled(self, value: object) -> Any:
+        """Return what stands for a value."""
+        if isinstance(value, NumberProxy):
+            return value.value
+        return self._made[value.name] if isinstance(value, Proxy) else value
+
+
+def _listed(output: Any) -> list[torch.Tensor]:
+    """Return the tensors that a call returned."""
+    return [v for v in ([output] if isinstance(output, torch.Tensor) else output) if isinstance(v, torch.Tensor)]
+
+
+def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a fake tensor, laid out as another."""
+    with torch._C.DisableTorchFunction(), fake_mode():
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+
+
+def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a torch function on fake tensors."""
+    if args and isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
+        return fake_views(function, args, kwargs)
+    with fake_mode():
+        return function(*args, **kwargs)
+
+
+def _as_told(function: Any, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> list[torch.Tensor]:
+    """Return fake tensors for results whose sizes depend on values, laid out as for the sizes at hand."""
+    if all([p.strides is not None for p in outputs]):
+        return [fake_of(p) for p in outputs]
+    told = metadata_of(function, map_tensors(proxy_of, args), map_tensors(proxy_of, kwargs))
+    return [fake_of(t if _sizes(t) == _sizes(p) else p) for t, p in zip(tensors_of((told,), {}), outputs, strict=True)]
+
+
+def _sizes(proxy: TensorProxy) -> tuple[Any, ...]:
+    return tuple(map(value_of, proxy.shape))
+
+
+def _makes_new_memory(bound: BoundSymbol) -> bool:
+    """Whether the results of a call share no memory, so that their metadata say all of how they are laid out.
+
+    Products need not be asked for: their kernels do more than PyTorch's metadata allow.
+    """
+    return bound.has_tag(OpTags.MATMUL) or (bound.symbol.origin is not None and view_argument(bound.symbol) is None)
+
+
+def _like(proxy: Any, args: Sequence[Any]) -> Any:
+    """A fake tensor for the result of a symbol unknown to PyTorch: laid out as the last argument of its shape."""
+    for argument in reversed(args):
+        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == _sizes(proxy):
+            return torch.empty_like(argument, dtype=to_torch_dtype(proxy.dtype))
+    return torch.empty(_sizes(proxy), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device))

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, flat_proxies
-from thunder_tracing.tensors.calls import Calls
+from thunder_guards.program import Input
+from thunder_ir import BoundSymbol, Builder, OpTags, Symbol, TensorProxy, flat_proxies
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 MARK = Symbol("level", "functorch")
@@ -55,16 +55,20 @@ class Level:
         """Refuse calls that were just recorded within this level, if need be."""
 
 
+L = TypeVar("L", bound=Level)
+
+
 class Levels:
     """The levels that the program is inside of, outermost first.
 
     Args:
-        calls: the acquisition.
-        rewritten: told that recorded calls were replaced by others.
+        builder: of the trace in the making.
+        inputs: of the program in the making.
+        changed: told that a level begins, and that recorded calls were replaced by others.
     """
 
-    def __init__(self, calls: Calls, rewritten: Callable[[], None]) -> None:
-        self._calls, self._rewritten = calls, rewritten
+    def __init__(self, builder: Builder, inputs: Sequence[Input], changed: Callable[[], None]) -> None:
+        self._builder, self._inputs, self._changed = builder, inputs, changed
         self.rewrites = 0
         self.stack: list[Any] = []
         self.gone: set[str] = set()
@@ -73,11 +77,11 @@ class Levels:
     @property
     def recorded(self) -> list[BoundSymbol]:
         """All calls of the program so far."""
-        return self._calls.builder.bound_symbols
+        return self._builder.bound_symbols
 
-    def enter(self, cls: type[Level], **details: Any) -> Level:
+    def enter(self, cls: type[L], **details: Any) -> L:
         """Begin a level."""
-        self._calls.changes += 1
+        self._changed()
         mark = BoundSymbol(MARK, (), {}, None)
         level = cls(len(self.stack) + 1, mark, torch.is_grad_enabled(), self, **details)
         self.stack.append(level)
@@ -88,7 +92,6 @@ class Levels:
         """End a level and those within it; return the calls that were recorded within."""
         while self.stack and self.stack[-1] is not level:
             self.leave(self.stack[-1])
-        self._calls.changes += 1
         start = self.start(level)
         inside = self.recorded[start:]
         self.rewrite(start - 1, inside)
@@ -99,14 +102,14 @@ class Levels:
         """Replace the calls recorded from an index on."""
         self.recorded[start:] = bound_symbols
         self.rewrites += 1
-        self._rewritten()
+        self._changed()
 
     def requiring_grad(self, end: int | None = None) -> dict[str, bool]:
         """Return for the results of the calls so far, or up to an index, and all inputs whether they require grad.
 
         What rules are given in place of these says only whether the derivative in question goes through it.
         """
-        found = {i.proxy.name: i.proxy.requires_grad for i in self._calls.inputs}
+        found = {i.proxy.name: i.proxy.requires_grad for i in self._inputs}
         for bound in self.recorded[:end]:
             found.update([(p.name, p.requires_grad) for p in bound.outputs if isinstance(p, TensorProxy)])
         return found
