@@ -22,9 +22,8 @@ from thunder_tracing.outputs import template
 from thunder_tracing.tensors._regenerated import (
     NoGraph,
     RegeneratedView,
-    as_inference,
-    as_normal,
     copied_with_history,
+    in_inference_mode,
     view_with_history,
     with_attributes,
     with_contents,
@@ -169,7 +168,7 @@ class Outcome:
         if value.requires_grad and value.name in self.spent:
             return self._without_graph(value)
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
-            return Built(as_inference if traced._memory.inference else as_normal, (value,))
+            return Built(in_inference_mode, (value, traced._memory.inference))
         return value
 
     def _view_template(self, traced: TracedTensor, current: TensorProxy, with_gradient: bool) -> Built:
@@ -194,7 +193,7 @@ class Outcome:
         """Return the call that makes a view of what it views."""
         view = traced._viewed_as
         given = tuple(flat_proxies((view.args, view.kwargs)))
-        view_again = RegeneratedView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
+        view_again = RegeneratedView(view.step, view.tracked, given)
         made = Built(view_again, (parent, *map(self._unwritten, given)))
         hooks = self.calls.hooks.get(traced._proxy.name) if traced._proxy.requires_grad else None
         return Built(with_hooks, (made, External(held(tuple(hooks), "hooks")))) if hooks else made

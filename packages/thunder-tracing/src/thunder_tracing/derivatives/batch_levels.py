@@ -19,7 +19,7 @@ from thunder_tracing.tensors._view_writes import Chain
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import Level, settle_gradients
 from thunder_tracing.tensors.overwrites import RULES
-from thunder_tracing.tensors.storage import View, place_is_known, share_storage
+from thunder_tracing.tensors.storage import View, ViewStep, place_is_known, share_storage
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_vmap import batch_transform_on_trace, insert_dimension
 from thunder_vmap.batching import Randomness
@@ -155,7 +155,7 @@ class Batches:
 
     def enter(self, size: object, randomness: Randomness) -> int:
         """Begin a level; return its number."""
-        return self._levels.enter(BatchLevel, size=size, randomness=randomness).number  # type: ignore[no-any-return]
+        return self._levels.enter(BatchLevel, size=size, randomness=randomness).number
 
     def leave(self) -> None:
         """End the innermost level, if it has not ended with its results."""
@@ -237,7 +237,7 @@ class Batches:
         if bound.symbol is drawing_call and level.randomness == "same":
             return drawing_call_batch_alike
         calls = self._calls
-        rule = None if bound.symbol in RULES else calls.custom_functions.rules.get(bound.symbol)
+        rule = None if bound.symbol in RULES else calls.rules.get(bound.symbol)
         if getattr(rule, "batches", False):
             raise AcquisitionError(
                 f"{bound.symbol.name}, a torch.autograd.Function, has a vmap() of its own, which no compiled program "
@@ -245,7 +245,7 @@ class Batches:
             )
         needed = calls.levels.stack or any([getattr(p, "requires_grad", False) for p in bound.outputs])
         if rule is not None and needed:
-            return BatchedRule(bound, calls.custom_functions.rules, calls.builder.names, _randomness(level))
+            return BatchedRule(bound, calls.rules, calls.builder.names, _randomness(level))
         return None
 
     def _placed(self, value: TensorProxy, dim: int | None, wanted: int) -> TensorProxy:
@@ -289,12 +289,11 @@ class Batches:
         example = level.examples.get(traced._memory.root._first.name)
         if example is None or not place_is_known(traced):
             return None
-        steps: list[Any] = []
+        steps: list[ViewStep] = []
         here = traced
         while here._viewed_as is not None:
-            view = here._viewed_as
-            steps.insert(0, (view.function, view.args, view.kwargs, view.index))
-            here = view.parent
+            steps.insert(0, here._viewed_as.step)
+            here = here._viewed_as.parent
         function = ViewOfExamples(Chain(tuple(steps)), example.dim, dim)
         made: TracedTensor = self._calls.new_traced(value)
         share_storage(made, View(example.batch, function, (), {}, None, torch.is_grad_enabled()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
 from thunder_ir import substitute
+from thunder_tracing.tensors.storage import ViewStep
 
 
 class WithHistory(torch.autograd.Function):
@@ -110,17 +111,8 @@ def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.T
     return tensor
 
 
-def as_inference(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of the same memory as if it had been made in inference mode."""
-    return _made_in_mode(tensor, True)
-
-
-def as_normal(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of the same memory as if it had not been made in inference mode."""
-    return _made_in_mode(tensor, False)
-
-
-def _made_in_mode(tensor: torch.Tensor, inference: bool) -> torch.Tensor:
+def in_inference_mode(tensor: torch.Tensor, inference: bool) -> torch.Tensor:
+    """Return a tensor of the same memory as if it had been made in inference mode, or outside of it."""
     with torch.inference_mode(inference):
         if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
             return tensor.clone()
@@ -133,28 +125,24 @@ class RegeneratedView:
     """Makes a view of a tensor as the program did.
 
     Args:
-        function, args, kwargs: the call, but for the tensor viewed.
-        index: which of its results, where there are several.
+        step: from the tensor to the view.
         tracked: whether autograd records it.
         given: the proxies among the arguments, in order; their values are passed after the tensor.
     """
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    index: int | None
+    step: ViewStep
     tracked: bool
     given: tuple[Any, ...] = ()
 
     @property
     def __name__(self) -> str:
-        return f"view_by_{getattr(self.function, '__name__', 'call').strip('_')}"
+        return f"view_by_{getattr(self.step.function, '__name__', 'call').strip('_')}"
 
     def __call__(self, tensor: torch.Tensor, *values: Any) -> Any:
         """Return the view."""
-        args, kwargs = self.args, self.kwargs
+        step = self.step
         if self.given:
-            args, kwargs = substitute((args, kwargs), dict(zip([p.name for p in self.given], values, strict=True)))
+            known = dict(zip([p.name for p in self.given], values, strict=True))
+            step = replace(step, args=substitute(step.args, known), kwargs=substitute(step.kwargs, known))
         with torch.set_grad_enabled(self.tracked):
-            made = self.function(tensor, *args, **kwargs)
-        return made if self.index is None else made[self.index]
+            return step(tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from thunder_torch.inplace import OutOfPlace
 from thunder_torch.names import name_of
 from thunder_torch.places import setitem
 from thunder_torch.traits import Trait, state
-from thunder_tracing.tensors.storage import View
+from thunder_tracing.tensors.storage import View, ViewStep
 
 Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], TensorProxy]
 Inverse = Callable[[Call, View, TensorProxy, TensorProxy], TensorProxy]
@@ -46,10 +47,10 @@ class Chain:
     """Several views, one of the other, as one function.
 
     Args:
-        steps: of each the function, its arguments without the tensor viewed, and which of its results is meant.
+        steps: from the tensor to the last of them.
     """
 
-    steps: tuple[tuple[Any, tuple[Any, ...], dict[str, Any], int | None], ...]
+    steps: tuple[ViewStep, ...]
 
     @property
     def __name__(self) -> str:
@@ -57,10 +58,7 @@ class Chain:
 
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the last view."""
-        for function, args, kwargs, index in self.steps:
-            made = function(tensor, *args, **kwargs)
-            tensor = made if index is None else made[index]
-        return tensor
+        return functools.reduce(lambda viewed, step: step(viewed), self.steps, tensor)
 
 
 def placed(parent: torch.Tensor, value: torch.Tensor, chain: Chain) -> torch.Tensor:

@@ -7,7 +7,7 @@ computed again from its parent when it is next read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,14 +19,33 @@ from thunder_tracing.tensors.traced_tensor import Storage, TracedTensor, Version
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ViewStep:
+    """One step from a tensor to a view of it.
+
+    Args:
+        function: the torch function that is called.
+        args, kwargs: what it gets besides the tensor, which is its first argument.
+        index: which of its results is meant, where there are several.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    index: int | None
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the view of a tensor."""
+        made = self.function(tensor, *self.args, **self.kwargs)
+        return made if self.index is None else made[self.index]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """How a traced tensor is obtained from its parent.
 
     Args:
         parent: the tensor viewed.
-        function: the torch function that was called.
-        args, kwargs: its arguments, without the tensor viewed, which is the first positional one.
-        index: which of the results it is, where there are several.
+        function, args, kwargs, index: see :class:`ViewStep`.
         tracked: whether autograd recorded it.
         in_place: whether the parent is what the tensor itself was, before its metadata were changed.
         apart: whether the view has a history of its own in autograd, whatever the function.
@@ -44,6 +63,11 @@ class View:
     apart: bool = False
     uncounted: bool = False
     fixed: str | None = None
+
+    @property
+    def step(self) -> ViewStep:
+        """The step from the parent."""
+        return ViewStep(self.function, self.args, self.kwargs, self.index)
 
     @property
     def detaches(self) -> bool:

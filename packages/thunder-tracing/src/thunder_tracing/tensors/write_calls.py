@@ -323,7 +323,7 @@ class WriteCalls(TorchCalls):
             and not (EXPANDING | OVERLAPPING).isdisjoint([v.function for v in steps[1:]])
             and place_is_known(target)
         ):
-            chain = Chain(tuple([(v.function, v.args, v.kwargs, v.index) for v in reversed(steps)]))
+            chain = Chain(tuple([view.step for view in reversed(steps)]))
             target._viewed_as = View(base, chain, (), {}, None, target._viewed_as.tracked)
 
     def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
@@ -410,7 +410,7 @@ def functions_of(tensor: TracedTensor) -> list[Any]:
     found: list[Any] = []
     view = tensor._viewed_as
     while view is not None:
-        found += [s[0] for s in view.function.steps] if isinstance(view.function, Chain) else [view.function]
+        found += [s.function for s in view.function.steps] if isinstance(view.function, Chain) else [view.function]
         view = view.parent._viewed_as
     return found
 
