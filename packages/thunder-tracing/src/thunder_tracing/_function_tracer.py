@@ -12,11 +12,21 @@ from typing import Any
 import torch
 
 from thunder_autograd import gradients, written_out
-from thunder_guards.errors import AcquisitionError
+from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code
 from thunder_guards.own_code import of_library
 from thunder_guards.program import Effect
 from thunder_guards.sources import Source, held
-from thunder_ir import BoundSymbol, Location, Proxy, TensorProxy, Trace, flat_proxies, recording, substitute
+from thunder_ir import (
+    BoundSymbol,
+    Location,
+    Proxy,
+    TensorProxy,
+    Trace,
+    UnknownNumberError,
+    flat_proxies,
+    recording,
+    substitute,
+)
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
 from thunder_torch import symbol_of
@@ -26,8 +36,9 @@ from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivat
 from thunder_tracing.outcome import Outcome
 from thunder_tracing.tensors.foreach import of_lists
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
-from thunder_tracing.tensors.storage import current_value
-from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor
+from thunder_tracing.tensors.storage import ViewStep, current_value
+from thunder_tracing.tensors.symbolic_numbers import NumbersMet
+from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor, is_acquiring
 from thunder_tracing.tracer import ARGS, Tracer
 
 T = torch.Tensor
@@ -54,21 +65,6 @@ class TracedInput:
     proxy: TensorProxy
     argument: int | None
     tensor: torch.Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class ViewStep:
-    """One step from a tensor to a view of it: a torch function, what it gets besides, and which result it is."""
-
-    function: Callable[..., torch.Tensor]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    index: int | None
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return the view of a tensor."""
-        made = self.function(tensor, *self.args, **self.kwargs)
-        return made if self.index is None else made[self.index]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,17 +167,31 @@ class FunctionTracer(Tracer):
         return self.input(tensor, held(tensor, self._names.get(id(tensor), "held")), None)
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Record torch functions, and what of PyTorch tells no mode."""
-        apply = self.custom_functions.apply
-        with recording(self.builder), SEEN.by(apply, self.inner_backward), AcquisitionMode(self):
-            yield
+    def recorded(self, call: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Iterator[Any]:
+        """Record what a function does with these leaves of its arguments, and go on with what it returns.
 
-    def recorded(self, results: Sequence[Any]) -> tuple[Trace, tuple[TracedOutput, ...], tuple[TracedWrite, ...]]:
+        Raises:
+            AcquisitionError: the function does what no program holds, or is called where another one is traced.
+        """
+        if is_acquiring():
+            raise AcquisitionError("a function is traced inside of one that is traced; trace it outside")
+        try:
+            with refusals_in_users_code():
+                with torch._C.DisableTorchFunction(), recording(self.builder):
+                    given = [self.argument(leaf, i) for i, leaf in enumerate(leaves)]
+                seen = SEEN.by(self.custom_functions.apply, self.inner_backward)  # what of PyTorch tells no mode
+                with recording(self.builder), seen, AcquisitionMode(self):
+                    result = call(given)
+                with torch._C.DisableTorchFunction(), recording(self.builder):
+                    self.arrays.check()
+                    self.shared.require_apart()
+                    yield result
+        finally:
+            self.let_go()
+
+    def traced_outputs(self, results: Sequence[Any]) -> tuple[Trace, tuple[TracedOutput, ...], tuple[TracedWrite, ...]]:
         """Return the trace, its outputs, and what the function wrote, when it has returned these leaves."""
         tensors = [self.traced(r) for r in results if isinstance(r, T)]
-        self.arrays.check()
-        self.shared.require_apart()
         if self.shared.written():
             raise AcquisitionError(
                 "the function writes to an input that shares memory with another; pass a clone() of one of them"
@@ -194,12 +204,17 @@ class FunctionTracer(Tracer):
         values = [o.value for o in made if isinstance(o.value, Proxy)]
         self.levels.check(values)
         trace = self.computation(()).replace(output=(*values, *[w.value for w in writes]))
-        if any([bound.symbol is gradients for bound in trace.bound_symbols]):
-            trace, renamed = written_out(trace, self.rule_again_of, symbol_of(torch.clone))
-            made = tuple([replace(o, value=substitute(o.value, renamed)) for o in made])
-            writes = tuple([TracedWrite(w.input, substitute(w.value, renamed), w.tracked) for w in writes])
-            trace = tidy(trace)
+        trace, renamed = self.without_gradients(trace)
+        made = tuple([replace(o, value=substitute(o.value, renamed)) for o in made])
+        writes = tuple([replace(w, value=substitute(w.value, renamed)) for w in writes])
         return dead_code_elimination(trace), made, writes
+
+    def without_gradients(self, trace: Trace) -> tuple[Trace, dict[str, Any]]:
+        """Return a trace with the calls of gradients written out, and what stands for values by their names."""
+        if not any([bound.symbol is gradients for bound in trace.bound_symbols]):
+            return trace, {}
+        trace, renamed = written_out(trace, self._rule_again_of, symbol_of(torch.clone))
+        return tidy(trace), renamed
 
     def traced_inputs(self, leaves: Sequence[Any]) -> tuple[TracedInput, ...]:
         """Return what the inputs of the trace are.
@@ -217,9 +232,9 @@ class FunctionTracer(Tracer):
             made.append(TracedInput(i.proxy, place, i.example if place is None else None))
         return tuple(made)
 
-    def rule_again_of(self, bound: BoundSymbol) -> Any:
+    def _rule_again_of(self, bound: BoundSymbol) -> Any:
         """Return the derivative of a call that stands before one of gradients, which are differentiated again."""
-        return RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(self.custom_functions.rules, bound)
+        return RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(self.rules, bound)
 
     def _output(self, tensor: TracedTensor, index: Mapping[str, int]) -> TracedOutput:
         value = current_value(tensor, self)
@@ -233,7 +248,7 @@ class FunctionTracer(Tracer):
                 raise AcquisitionError(
                     f"the function returns a view of an input that {view.function} makes of values; return a clone()"
                 )
-            steps.append(ViewStep(view.function, view.args, view.kwargs, view.index))
+            steps.append(view.step)
             apart |= view.detaches and value.requires_grad
             tensor = view.parent
         return TracedOutput(value, index[tensor._input.proxy.name], tuple(reversed(steps)), apart)
@@ -244,6 +259,19 @@ def _write(effect: Effect, index: Mapping[str, int]) -> TracedWrite:
         what = HOLDS_MORE.get(effect.kind, "changes more than values of tensors")
         raise AcquisitionError(f"the function {what}, for which a trace of tensors has no place; do that outside")
     return TracedWrite(index[effect.target.name], effect.value, effect.key == "seen")
+
+
+@contextmanager
+def refusals_in_users_code() -> Iterator[None]:
+    """Tell what is refused inside as what the user's code does."""
+    try:
+        yield
+    except NumbersMet:
+        raise DataDependentError("the function uses a number that is known only when the program runs") from None
+    except UnknownNumberError as error:
+        raise DataDependentError(str(error)) from error
+    except AcquisitionError as error:
+        raise in_users_code(error) from error.__cause__
 
 
 def _named_tensors(function: object) -> Iterator[tuple[int, str]]:

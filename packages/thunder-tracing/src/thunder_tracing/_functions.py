@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from thunder_guards import Guard
-from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code
 from thunder_guards.symbolic import NumberInput
-from thunder_ir import Proxy, Symbol, Trace, UnknownNumberError, recording
+from thunder_ir import Proxy, Symbol, Trace
 from thunder_tracing._function_tracer import FunctionTracer, SymbolicNumbers, TracedInput, TracedOutput, TracedWrite
 from thunder_tracing.tensors._regenerated import with_history
-from thunder_tracing.tensors.symbolic_numbers import NumbersMet
-from thunder_tracing.tensors.traced_tensor import is_acquiring
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,26 +161,15 @@ def trace_function_symbolic(
 def _traced(
     tracer: FunctionTracer, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> TracedFunction:
-    if is_acquiring():
-        raise AcquisitionError("trace_function is called inside of a function that is traced; call it outside")
     leaves, spec = pytree.tree_flatten((args, kwargs))
-    try:
-        with refusals_in_users_code():
-            return _recorded(tracer, function, leaves, spec)
-    finally:
-        tracer.let_go()
 
+    def call(given: list[Any]) -> Any:
+        args, kwargs = pytree.tree_unflatten(given, spec)
+        return function(*args, **kwargs)
 
-def _recorded(
-    tracer: FunctionTracer, function: Callable[..., Any], leaves: list[Any], spec: pytree.TreeSpec
-) -> TracedFunction:
-    with torch._C.DisableTorchFunction():
-        given = pytree.tree_unflatten([tracer.argument(leaf, i) for i, leaf in enumerate(leaves)], spec)
-    with tracer.recording():
-        result = function(*given[0], **given[1])
-    results, out_spec = pytree.tree_flatten(result)
-    with torch._C.DisableTorchFunction(), recording(tracer.builder):
-        trace, outputs, writes = tracer.recorded(results)
+    with tracer.recorded(call, leaves) as result:
+        results, out_spec = pytree.tree_flatten(result)
+        trace, outputs, writes = tracer.traced_outputs(results)
         return TracedFunction(
             trace,
             tracer.traced_inputs(leaves),
@@ -193,19 +178,6 @@ def _recorded(
             spec,
             out_spec,
             tuple(tracer.state.guards),
-            dict(tracer.custom_functions.rules),
+            dict(tracer.rules),
             tuple(tracer.numbers),
         )
-
-
-@contextmanager
-def refusals_in_users_code() -> Iterator[None]:
-    """Tell what is refused inside as what the user's code does."""
-    try:
-        yield
-    except NumbersMet:
-        raise DataDependentError("the function uses a number that is known only when the program runs") from None
-    except UnknownNumberError as error:
-        raise DataDependentError(str(error)) from error
-    except AcquisitionError as error:
-        raise in_users_code(error) from error.__cause__

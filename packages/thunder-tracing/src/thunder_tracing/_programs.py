@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import torch
-
-from thunder_autograd import gradients, written_out
 from thunder_guards import ArgumentsGuard, EnvironmentGuard, Program
-from thunder_guards.errors import AcquisitionError
-from thunder_ir import recording, substitute
-from thunder_prims import tidy
-from thunder_torch import symbol_of
+from thunder_ir import substitute
 from thunder_tracing._function_tracer import FunctionTracer, SymbolicNumbers
-from thunder_tracing._functions import refusals_in_users_code
-from thunder_tracing.tensors.traced_tensor import is_acquiring
 
 
 def trace_program(
@@ -53,8 +45,6 @@ def trace_program(
         >>> [effect.kind for effect in program.effects]
         ['metadata']
     """
-    if is_acquiring():
-        raise AcquisitionError("trace_program is called inside of a function that is traced; call it outside")
     program, written = _attempt(function, tuple(args), symbolic_numbers, ())
     return _attempt(function, tuple(args), symbolic_numbers, written)[0] if written else program
 
@@ -73,31 +63,19 @@ def _attempt(
     """
     now, arguments = EnvironmentGuard(), ArgumentsGuard(args, {})
     tracer = FunctionTracer(function, symbolic_numbers, written)
-    try:
-        with refusals_in_users_code():
-            with torch._C.DisableTorchFunction(), recording(tracer.builder):
-                given = [tracer.argument(leaf, i) for i, leaf in enumerate(args)]
-            with tracer.recording():
-                result = function(*given)
-            with torch._C.DisableTorchFunction(), recording(tracer.builder):
-                tracer.arrays.check()
-                tracer.shared.require_apart()
-                computation, outcome = tracer.finish(result)
-                if any([bound.symbol is gradients for bound in computation.bound_symbols]):
-                    computation, renamed = written_out(computation, tracer.rule_again_of, symbol_of(torch.clone))
-                    computation, outcome.result = tidy(computation), substitute(outcome.result, renamed)
-            program = Program(
-                tuple(tracer.inputs),
-                tuple(tracer.state.guards),
-                now,
-                arguments,
-                computation,
-                outcome.result,
-                tuple(outcome.effects),
-                dict(tracer.custom_functions.rules),
-                tuple(tracer.numbers),
-                unseen=tracer.unseen,
-            )
-            return program, tracer.shared.written()
-    finally:
-        tracer.let_go()
+    with tracer.recorded(lambda given: function(*given), args) as result:
+        computation, outcome = tracer.finish(result)
+        computation, renamed = tracer.without_gradients(computation)
+        program = Program(
+            tuple(tracer.inputs),
+            tuple(tracer.state.guards),
+            now,
+            arguments,
+            computation,
+            substitute(outcome.result, renamed),
+            tuple(outcome.effects),
+            dict(tracer.rules),
+            tuple(tracer.numbers),
+            unseen=tracer.unseen,
+        )
+        return program, tracer.shared.written()
