@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import torch
 
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, flat_proxies, value_of
 from thunder_torch.memo import Memo, arguments_key
-from thunder_torch.specs import map_tensors
+from thunder_torch.specs import at_values
 from thunder_torch.trials import succeeds
 from thunder_torch.unknown_sizes import has_unknown_sizes
 
@@ -39,7 +38,7 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
         return False
     if has_unknown_sizes(tensors) or sum([math.prod(map(value_of, t.shape)) for t in tensors]) > LARGEST:
         return False
-    args, kwargs = map_tensors(_at_hand, bound.args), map_tensors(_at_hand, bound.kwargs)
+    args, kwargs = at_values((bound.args, bound.kwargs))
     key = arguments_key(function, args, kwargs)
     if key is None:
         return False
@@ -49,14 +48,6 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
             found = not succeeds(function, args, kwargs)
         _LACKING.keep(key, found)
     return found
-
-
-def _at_hand(value: object) -> Any:
-    """Return a tensor of the sizes that symbolic ones have in the call that is acquired."""
-    if not isinstance(value, TensorProxy) or not any([n.__class__ is not int for n in value.shape]):
-        return value
-    strides = None if value.strides is None else tuple(map(value_of, value.strides))
-    return TensorProxy(tuple(map(value_of, value.shape)), value.dtype, value.device, value.requires_grad, strides)
 
 
 __all__ = ["lacks_kernel"]

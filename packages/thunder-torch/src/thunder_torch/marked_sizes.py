@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from thunder_ir import IntegerProxy, TensorProxy, flat_proxies, is_unknown
+from thunder_ir import IntegerProxy, TensorProxy, flat_proxies, is_unknown, map_values, value_of
 from thunder_ir.polynomials import Atom, polynomial_of
 from thunder_ir.unknown import terms_of
-from thunder_torch.specs import TensorSpec, map_tensors, tensors_of, with_numbers
+from thunder_torch.specs import TensorSpec, resized, tensors_of
 from thunder_torch.unknown_sizes import sum_of
 
 LEAST = 5
@@ -80,16 +80,10 @@ def _marked(values: Any, marks: dict[Atom, int]) -> Any:
 
     def size(number: Any) -> Any:
         if not isinstance(number, IntegerProxy):
-            return getattr(number, "value", number)
+            return value_of(number)
         return sum([n * math.prod([marks[a] for a in product]) for product, n in polynomial_of(number).items()])
 
-    def tensor(value: Any) -> Any:
-        if not isinstance(value, TensorProxy):
-            return value
-        strides = None if value.strides is None else tuple(map(size, value.strides))
-        return TensorProxy(tuple(map(size, value.shape)), value.dtype, value.device, value.requires_grad, strides)
-
-    return with_numbers(size, map_tensors(tensor, values))
+    return map_values(lambda v: resized(size, v) if isinstance(v, TensorProxy) else size(v), values)
 
 
 class Merged:

@@ -37,6 +37,8 @@ from thunder_torch.specs import (
     NUMBERS,
     PLAIN,
     TensorSpec,
+    at_values,
+    map_specs,
     map_tensors,
     plain,
     spec_of_result,
@@ -309,7 +311,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     except FixedError:
         pass
     try:
-        at_hand = spec_of(function, *map_values(_at_values, (args, kwargs)))
+        at_hand = spec_of(function, *at_values((args, kwargs)))
     except Exception:  # of the call itself: the sizes are fixed, and it is raised there
         return None
     found = _with_symbols(function, args, kwargs, sizes.OpenSizes(in_python=True), at_hand)
@@ -343,21 +345,9 @@ def _with_symbols(
     return spec
 
 
-def _at_values(value: Any) -> Any:
-    """Return an argument with the values at hand of its symbolic sizes and strides, or of a symbolic number."""
-    if not isinstance(value, TensorProxy):
-        return value_of(value)
-    shape, strides = map_values(value_of, (tuple(value.shape), value.strides))
-    return TensorProxy(shape, value.dtype, value.device, value.requires_grad, strides)
-
-
 def _plain_spec(spec: Any) -> Any:
     """Return a specification with the values at hand, to be compared."""
-    if isinstance(spec, TensorSpec):
-        return map_values(value_of, spec[:-1])
-    if isinstance(spec, dict):
-        return {key: _plain_spec(value) for key, value in spec.items()}
-    return list(map(_plain_spec, spec)) if isinstance(spec, (tuple, list)) else value_of(spec)
+    return map_values(value_of, map_specs(lambda told: told._replace(has_unknown=False), spec))
 
 
 def _if_told(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -503,14 +493,7 @@ def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 def _refusal(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Return what a call raises for estimated sizes, as text; ``None`` if it does not, or not on real tensors."""
-
-    def estimated(value: Any) -> Any:
-        if not isinstance(value, TensorProxy):
-            return value
-        strides = None if value.strides is None else tuple(map(value_of, value.strides))
-        return TensorProxy(tuple(map(value_of, value.shape)), value.dtype, value.device, value.requires_grad, strides)
-
-    given, named = (with_numbers(value_of, map_tensors(estimated, v)) for v in (args, kwargs))
+    given, named = at_values((args, kwargs))
     try:
         _faked(function, given, named, True, _Known())
     except Exception as error:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from thunder_ir import Device, IntegerProxy, NumberProxy, TensorProxy, map_values
+from thunder_ir import Device, IntegerProxy, NumberProxy, TensorProxy, map_values, value_of
 from thunder_torch.convert import from_torch_device, from_torch_dtype, unheld_kind
 from thunder_torch.errors import UnknownMetadataError
 from thunder_torch.unknown_sizes import SYMBOLS
@@ -81,6 +81,29 @@ def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
 def with_numbers(function: Callable[[NumberProxy], Any], value: Any) -> Any:
     """Return ``value`` with ``function`` applied to the number proxies in it."""
     return map_values(lambda v: function(v) if isinstance(v, NumberProxy) else v, value)
+
+
+def resized(number: Callable[[Any], Any], tensor: TensorProxy) -> TensorProxy:
+    """Return a proxy like another, of the sizes and strides that ``number`` makes of its own."""
+    strides = None if tensor.strides is None else tuple(map(number, tensor.strides))
+    return TensorProxy(tuple(map(number, tensor.shape)), tensor.dtype, tensor.device, tensor.requires_grad, strides)
+
+
+def at_values(tree: Any) -> Any:
+    """Return arguments with the values at hand of numbers among them, and of sizes and strides of tensors."""
+    return map_values(lambda v: resized(value_of, v) if isinstance(v, TensorProxy) else value_of(v), tree)
+
+
+def map_specs(function: Callable[[TensorSpec], Any], told: Any) -> Any:
+    """Return what is remembered of a result, with ``function`` applied to the specifications of tensors in it."""
+    if isinstance(told, TensorSpec):
+        return function(told)
+    if isinstance(told, (tuple, list)):
+        items = [map_specs(function, item) for item in told]
+        return told._make(items) if hasattr(told, "_make") else told.__class__(items)
+    if isinstance(told, dict):
+        return {key: map_specs(function, item) for key, item in told.items()}
+    return told
 
 
 def plain(number: NumberProxy) -> Any:

@@ -22,7 +22,7 @@ from thunder_ir.unknown import terms_of
 from thunder_torch.convert import fake_of, from_torch_device, to_torch_device
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 from thunder_torch.names import name_of
-from thunder_torch.specs import NUMBERS, TensorSpec, map_tensors, spec_of_result, tensors_of
+from thunder_torch.specs import NUMBERS, TensorSpec, map_specs, map_tensors, spec_of_result, tensors_of
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
@@ -167,12 +167,8 @@ def _device_of_results(args: Any, kwargs: Any) -> torch.device | None:
 
 def _moved(spec: Any, device: torch.device) -> Any:
     """Return what is told of a result as it is on another device, whose kernels may lay out new memory otherwise."""
-    if isinstance(spec, TensorSpec):
-        return spec._replace(device=from_torch_device(device), strides=None if spec.viewed is None else spec.strides)
-    if isinstance(spec, (tuple, list)):
-        items = [_moved(item, device) for item in spec]
-        return spec._make(items) if hasattr(spec, "_make") else spec.__class__(items)
-    return spec
+    there = from_torch_device(device)
+    return map_specs(lambda t: t._replace(device=there, strides=None if t.viewed is None else t.strides), spec)
 
 
 def asks_for_values(error: Exception) -> bool:

@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 
 from thunder_ir import Symbol, TensorProxy
-from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
+from thunder_torch.metadata import spec_of
 from thunder_torch.names import schemas_of
+from thunder_torch.specs import TensorSpec, map_specs, tensors_of
 from thunder_torch.traits import Trait, has_trait
 
 
@@ -84,18 +85,8 @@ def viewed(
     def note(spec: TensorSpec) -> None:
         found.append(arguments[spec.viewed] if spec.viewed is not None else None)
 
-    _each_spec(note, spec_of(function, args, kwargs))
+    map_specs(note, spec_of(function, args, kwargs))
     return found
-
-
-def _each_spec(function: Callable[[TensorSpec], None], value: Any) -> None:
-    if isinstance(value, TensorSpec):
-        function(value)
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            _each_spec(function, item)
-    elif isinstance(value, dict):
-        _each_spec(function, list(value.values()))
 
 
 __all__ = ["is_view", "view_argument", "viewed"]
