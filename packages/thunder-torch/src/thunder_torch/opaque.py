@@ -40,7 +40,7 @@ class Hole:
     index: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call:
     """A callable of tensors and numbers: another one with some of its arguments filled in.
 
@@ -59,9 +59,6 @@ class Call:
 
     def __call__(self, *values: Any) -> Any:
         return self.function(*_filled(self.args, values), **_filled(self.kwargs, values))
-
-    def __hash__(self) -> int:
-        return id(self) >> 4
 
     def metadata(self, values: tuple[Any, ...]) -> Any:
         """Return proxies for what it returns."""
@@ -210,7 +207,7 @@ def _is_inexact(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pullback:
     """The pullback of a call, as a call: from cotangents and the call's values to gradients.
 
@@ -262,9 +259,6 @@ class Pullback:
         pull = torch.func.vjp(results, *[values[i] for i in self.inputs])[1]
         return tuple(pull(tuple(cotangents)))
 
-    def __hash__(self) -> int:
-        return id(self) >> 4
-
     def metadata(self, arguments: tuple[Any, ...]) -> Any:
         """Return proxies like the inputs that have a gradient."""
         values = arguments[len(self.outputs) :]
@@ -272,7 +266,7 @@ class Pullback:
         return tuple([values[i].like(requires_grad=needed) for i in self.inputs])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pushforward:
     """The derivative of a call along tangents, as a call: from its values and their tangents to output tangents.
 
@@ -307,9 +301,6 @@ class Pushforward:
         except NotImplementedError:  # no forward derivative: the transpose of the transpose
             return _twice_reversed(along, primals, tangents)
 
-    def __hash__(self) -> int:
-        return id(self) >> 4
-
     def metadata(self, arguments: tuple[Any, ...]) -> Any:
         """Return proxies like the outputs that have a tangent."""
         tensors = _tensors(self.call.metadata(arguments[: self.count]))  # type: ignore[attr-defined]
@@ -324,7 +315,7 @@ def _twice_reversed(function: Callable[..., Any], primals: Any, tangents: Any) -
     return tuple(push(tuple(tangents))[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batched:
     """A call over a batch, as a call: ``torch.vmap`` of it, with the batch in front of every output.
 
@@ -367,9 +358,6 @@ class Batched:
         ]
         stacked = iter([torch.stack(parts) for parts in zip(*[_tensors(a) for a in alone], strict=True)])
         return map_tensors(lambda _: next(stacked), alone[0])
-
-    def __hash__(self) -> int:
-        return id(self) >> 4
 
     def metadata(self, values: tuple[Any, ...]) -> Any:
         """Return proxies of the call's metadata with the batch in front."""

@@ -86,6 +86,17 @@ class Generators:
         given = [g for bound in trace.bound_symbols for g in _generators_in((bound.args, bound.kwargs))]
         return cls(_devices(tuple(values)), tuple({id(g): g for g in given}.values()))
 
+    @classmethod
+    def of_call(cls, call: Any, values: tuple[Any, ...]) -> Generators:
+        """Return the one that a call is given by its caller, else those of the devices of its values."""
+        given = _generator_of(call)
+        return cls(_devices(values), ()) if given is None else cls((), (given,))
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.devices) + len(self.given)
+
     def states(self) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
         """Return their states."""
         return generator_states(self.devices), tuple([g.get_state() for g in self.given])
@@ -99,15 +110,12 @@ class Generators:
     @contextmanager
     def replaying(self, states: tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]) -> Iterator[None]:
         """Set them to ``states`` within a ``with`` block, and back after it."""
-        before = tuple([g.get_state() for g in self.given])
-        with replaying(self.devices, states[0]):
-            for generator, state in zip(self.given, states[1], strict=True):
-                generator.set_state(state)
-            try:
-                yield
-            finally:
-                for generator, state in zip(self.given, before, strict=True):
-                    generator.set_state(state)
+        before = self.states()
+        self.set_states(states)
+        try:
+            yield
+        finally:
+            self.set_states(before)
 
 
 def _generators_in(value: Any) -> Iterator[torch.Generator]:
@@ -129,17 +137,6 @@ def generator_states(devices: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
     return tuple([torch.get_rng_state() if d == "cpu" else torch.cuda.get_rng_state(d) for d in devices])
 
 
-@contextmanager
-def replaying(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> Iterator[None]:
-    """Set the default generators of ``devices`` to ``states`` within a ``with`` block, and back after it."""
-    before = generator_states(devices)
-    set_generator_states(devices, states)
-    try:
-        yield
-    finally:
-        set_generator_states(devices, before)
-
-
 def set_generator_states(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> None:
     """Set the default generators of ``devices`` to states that they had."""
     for device, state in zip(devices, states, strict=True):
@@ -149,7 +146,7 @@ def set_generator_states(devices: tuple[str, ...], states: tuple[torch.Tensor, .
             torch.cuda.set_rng_state(state, device)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drawn:
     """A call that draws random numbers, returning also the states that the generators had before it.
 
@@ -164,12 +161,8 @@ class Drawn:
         return name_of(self.call)
 
     def __call__(self, *values: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
-        generator = _generator_of(self.call)
-        states = (generator.get_state(),) if generator is not None else generator_states(_devices(values))
-        return self.call(*values), states
-
-    def __hash__(self) -> int:
-        return id(self) >> 4
+        of_devices, of_given = Generators.of_call(self.call, values).states()
+        return self.call(*values), (*of_devices, *of_given)
 
     def metadata(self, values: tuple[Any, ...]) -> Any:
         """Return proxies for the output and the states."""
@@ -184,7 +177,7 @@ def _state_examples(devices: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
     return tuple([torch.get_rng_state() if d == "cpu" else torch.empty(16, dtype=torch.uint8) for d in devices])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replayed:
     """A call that draws the very numbers which it drew when the states were taken; generators are left as they were.
 
@@ -198,35 +191,19 @@ class Replayed:
     def __name__(self) -> str:
         return f"replayed {name_of(self.call)}"
 
-    def _split(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        generator = _generator_of(self.call)
-        if generator is not None:
-            return values[:-1], values[-1:]
-        # The states on CUDA come one for each device of the tensors; the states themselves are on the CPU.
-        count = len(_devices(values))
-        return values[:-count], values[-count:]
-
     def __call__(self, *values: Any) -> Any:
-        arguments, states = self._split(values)
+        generators = Generators.of_call(self.call, values)  # the states, which are on the CPU, add no device
+        arguments, states = values[: -generators.count], values[-generators.count :]
         if isinstance(states[0], FakeTensor):  # nothing is drawn
             return self.call(*arguments)
-        generator = _generator_of(self.call)
-        if generator is None:
-            with replaying(_devices(arguments), states):
-                return self.call(*arguments)
-        before = generator.get_state()
-        generator.set_state(states[0])
-        try:
+        devices = len(generators.devices)
+        with generators.replaying((states[:devices], states[devices:])):
             return self.call(*arguments)
-        finally:
-            generator.set_state(before)
-
-    def __hash__(self) -> int:
-        return id(self) >> 4
 
     def metadata(self, values: tuple[Any, ...]) -> Any:
         """Return proxies for what the call returns."""
-        return self.call.metadata(self._split(values)[0])  # type: ignore[attr-defined]
+        arguments = values[: -Generators.of_call(self.call, values).count]
+        return self.call.metadata(arguments)  # type: ignore[attr-defined]
 
 
 __all__ = [
@@ -236,6 +213,5 @@ __all__ = [
     "draws",
     "generator_states",
     "is_random",
-    "replaying",
     "set_generator_states",
 ]
