@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording
+from thunder_ir import Builder, TensorProxy, Trace, recording
 from thunder_ir.passes import trace_pass
 from thunder_lang import clone
 from thunder_torch.language import torch_language
+from thunder_torch.lone_results import roots_of
 
 
 @trace_pass
@@ -33,36 +32,22 @@ def gradients_apart(backward: Trace, saved: int = 0) -> Trace:
             return (t1, d)
     """
     gradients = {p.name: p for p in backward.outputs if isinstance(p, TensorProxy)}
-    roots = _viewed(backward)
-    if roots.keys().isdisjoint(gradients):
+    roots = roots_of(backward)
+    views = [name for name in gradients if roots[name] != name]
+    if not views:
         return backward
-    taken = {p.name for p in backward.inputs[:saved]}
-    taken.update([name for name in gradients if name not in roots])
+    taken = {*[p.name for p in backward.inputs[:saved]], *[name for name in gradients if roots[name] == name]}
     builder = Builder(backward.names(), torch_language)
     copies = {}
     with recording(builder):
-        for name, gradient in gradients.items():
-            root = roots.get(name)
-            if root is None:
-                continue
-            if root in taken:
-                copies[name] = clone(gradient)
-            taken.add(root)
+        for name in views:
+            if roots[name] in taken:
+                copies[name] = clone(gradients[name])
+            taken.add(roots[name])
     if not copies:
         return backward
     output = tuple([copies.get(p.name, p) if isinstance(p, TensorProxy) else p for p in backward.output])
     return backward.replace(bound_symbols=(*backward.bound_symbols, *builder.bound_symbols), output=output)
-
-
-def _viewed(trace: Trace) -> dict[str, str]:
-    """Return of each view, by name, what it is a view of in the end."""
-    found: dict[str, str] = {}
-    for bound in trace.bound_symbols:
-        if bound.has_tag(OpTags.VIEW):
-            viewed: Sequence[str] = [p.name for p in bound.inputs if isinstance(p, TensorProxy)][:1]
-            for name in viewed:
-                found.update([(made.name, found.get(name, name)) for made in bound.outputs])
-    return found
 
 
 __all__ = ["gradients_apart"]

@@ -11,25 +11,23 @@ from typing import Any
 from thunder_ir import OpTags, TensorProxy, Trace
 
 
-def roots_of(forward: Trace) -> dict[str, str | None]:
-    """Return for each value of a program the one that it views, or itself; ``None`` for what views an input."""
-    roots: dict[str, str | None] = {p.name: None for p in forward.inputs}
-    for bound in forward.bound_symbols:
+def roots_of(program: Trace) -> dict[str, str]:
+    """Return for each value of a program the one that it views in the end, or itself."""
+    roots = {p.name: p.name for p in program.inputs}
+    for bound in program.bound_symbols:
         viewed = next(iter(bound.inputs), None) if bound.has_tag(OpTags.VIEW) else None
         for made in bound.outputs:
-            roots[made.name] = made.name if viewed is None else roots.get(viewed.name)
+            roots[made.name] = made.name if viewed is None else roots.get(viewed.name, viewed.name)
     return roots
 
 
 def lone_views(forward: Trace, outputs: Sequence[Any]) -> set[str]:
     """Return the names of outputs that view what the program computed and no other output shows."""
-    roots = roots_of(forward)
-    shown = [roots.get(p.name) for p in outputs if isinstance(p, TensorProxy)]
-    return {
-        p.name
-        for p in outputs
-        if isinstance(p, TensorProxy) and roots.get(p.name) not in (None, p.name) and shown.count(roots[p.name]) == 1
-    }
+    roots, inputs = roots_of(forward), {p.name for p in forward.inputs}
+    names = [p.name for p in outputs if isinstance(p, TensorProxy)]
+    shown = [roots[name] for name in names]
+    pairs = zip(names, shown, strict=True)
+    return {name for name, root in pairs if root != name and root not in inputs and shown.count(root) == 1}
 
 
 def lone_places(forward: Trace, outputs: Sequence[Any], made: Sequence[int]) -> list[int]:
@@ -43,13 +41,10 @@ def lone_places(forward: Trace, outputs: Sequence[Any], made: Sequence[int]) -> 
         outputs: its results.
         made: the places of those that are made of others afterwards.
     """
-    roots = roots_of(forward)
-    shown = [roots.get(p.name) for i, p in enumerate(outputs) if isinstance(p, TensorProxy) and i not in made]
-    return [
-        i
-        for i, p in enumerate(outputs)
-        if isinstance(p, TensorProxy) and roots.get(p.name) == p.name and shown.count(p.name) == 1
-    ]
+    roots, inputs = roots_of(forward), {p.name for p in forward.inputs}
+    tensors = [(i, p.name) for i, p in enumerate(outputs) if isinstance(p, TensorProxy)]
+    shown = [roots[name] for i, name in tensors if i not in made]
+    return [i for i, name in tensors if roots[name] == name and name not in inputs and shown.count(name) == 1]
 
 
 __all__ = ["lone_places", "lone_views"]
