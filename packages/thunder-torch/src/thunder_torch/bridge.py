@@ -28,8 +28,8 @@ from thunder_torch.own_nodes import give_own_node
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import skip_nothing
 from thunder_torch.saved_apart import SavedApart, check_unchanged, versions_of
-from thunder_torch.second_derivatives import SecondDerivatives
-from thunder_torch.staged_backward import StagedBackward
+from thunder_torch.second_derivatives import SecondDerivatives, places_read
+from thunder_torch.staged_backward import StagedBackward, filled
 from thunder_torch.uncast import uncast
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
@@ -361,12 +361,7 @@ class _Node:
         program = specialised_backward(self.split, present, needed)
         if program is None:
             return None
-        return _Variant(self.compiled_backward(program, self.split), self.places_read(program))
-
-    def places_read(self, program: Trace) -> frozenset[int]:
-        """Return the places of what a backward program reads of what was saved."""
-        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
-        return frozenset([i for i, p in enumerate(self.split.saved) if p.name in read])
+        return _Variant(self.compiled_backward(program, self.split), places_read(program, self.split.saved))
 
     def needed_by(self, context: Any) -> Flags:
         """Return for each input whether a call computes its gradient."""
@@ -413,7 +408,7 @@ class _Node:
         key = others, self.needed_by(context)
         if key not in self.read_by:
             program = specialised_backward(self.split, *key)
-            self.read_by[key] = None if program is None else self.places_read(program)
+            self.read_by[key] = None if program is None else places_read(program, self.split.saved)
         reads = self.read_by[key]
         if reads is None or any([t is None and i in reads for i, t in enumerate(saved)]):
             return None
@@ -432,10 +427,7 @@ class _Node:
 
     def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
         """Put zeros where there is no cotangent."""
-        return [
-            torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) if c is None else c
-            for c, meta in zip(cotangents, [context._input_metadata[i] for i in self.positions], strict=True)
-        ]
+        return filled(cotangents, [context._input_metadata[i] for i in self.positions])
 
     def differentiably(self, context: Any, cotangents: Sequence[Any]) -> Any:
         """Compute gradients that have gradients: from the inputs anew, as a compiled function of its own."""

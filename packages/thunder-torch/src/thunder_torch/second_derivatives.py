@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd import Split, differentiable_gradients
-from thunder_ir import BoundSymbol, Trace
+from thunder_ir import BoundSymbol, Proxy, Trace
 from thunder_ir.passes import dead_code_elimination
 from thunder_ir.trees import flatten
 from thunder_torch.linked_results import cut
@@ -80,8 +80,13 @@ class SecondDerivatives:
 
     def _connected(self, program: Trace, wanted: set[str]) -> Gradients:
         run = self.connect(self.differentiate(program, wanted=wanted))
-        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
-        return Gradients(run, frozenset([i for i, p in enumerate(program.inputs) if p.name in read]))
+        return Gradients(run, places_read(program, program.inputs))
+
+
+def places_read(program: Trace, values: Sequence[Proxy]) -> frozenset[int]:
+    """Return the places of those of some values that a program reads."""
+    read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
+    return frozenset([i for i, p in enumerate(values) if p.name in read])
 
 
 __all__ = ["Gradients", "SecondDerivatives"]

@@ -15,6 +15,12 @@ from thunder_torch.linked_results import Pass
 from thunder_torch.links import Links
 
 
+def filled(cotangents: Sequence[Any], metadata: Sequence[Any]) -> list[Any]:
+    """Return cotangents of results of some shapes, dtypes and devices, with zeros where there is none."""
+    pairs = zip(cotangents, metadata, strict=True)
+    return [torch.zeros(m.shape, dtype=m.dtype, device=m.device) if c is None else c for c, m in pairs]
+
+
 class StagedBackward:
     """The backward program of a split in stages, which are made at the first occasion.
 
@@ -59,10 +65,7 @@ class StagedBackward:
         missing = tuple([c is None for c in cotangents])
         stage = self._stage(stages, current, missing, tuple(needed))
         if stage is None:
-            cotangents = [
-                torch.zeros(metadata[i].shape, dtype=metadata[i].dtype, device=metadata[i].device) if c is None else c
-                for i, c in zip(arriving, cotangents, strict=True)
-            ]
+            cotangents = filled(cotangents, [metadata[i] for i in arriving])
             missing = (False,) * len(missing)
             stage = self._stage(stages, current, missing, tuple(needed))
         current.missing = (*current.missing, missing)
