@@ -17,7 +17,7 @@ from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.rounding import floating, narrow_to, wide
 from thunder_torch.row_order import in_rows
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import composed, torchsymbol
 from thunder_torch.traits import Trait, state
 
 state("log_softmax", "softmax", traits=(Trait.IN_ROWS,))
@@ -29,10 +29,7 @@ def relu(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     return lang.relu(a)
 
 
-@torchsymbol(torch.relu, Tensor.relu, tags=POINTWISE, name="torch_relu")
-def torch_relu(a: TensorProxy) -> TensorProxy:
-    """``a`` where it is positive, zero elsewhere."""
-    return lang.relu(a)
+torch_relu = composed(lang.relu, torch.relu, Tensor.relu, tags=POINTWISE, name="torch_relu")
 
 
 def _flat_outside(a: TensorProxy, low: Any, high: Any) -> TensorProxy:

@@ -12,7 +12,7 @@ import thunder_prims as prims
 from thunder_ir import OpTags, TensorProxy
 from thunder_prims.conditional import jointly_clamped_maps
 from thunder_prims.derivatives import derivatives
-from thunder_torch.symbol import requires_gradient, torchsymbol
+from thunder_torch.symbol import composed, requires_gradient, torchsymbol
 from thunder_torch.torch_versions import SHARES_GRADIENTS
 from thunder_torch.traits import Trait
 
@@ -34,16 +34,10 @@ def where_method(a: TensorProxy, condition: TensorProxy, other: Any) -> TensorPr
     return lang.where(condition, a, other)
 
 
-@torchsymbol(torch.masked_fill, Tensor.masked_fill, tags=(OpTags.ELEMENTWISE,), traits=(Trait.IN_ROWS,))
-def masked_fill(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
-    """``value`` where the mask holds, elsewhere ``a``."""
-    return lang.masked_fill(a, mask, value)
-
-
-@torchsymbol(torch.clamp, Tensor.clamp, torch.clip, Tensor.clip, tags=(OpTags.ELEMENTWISE,))
-def clamp(a: TensorProxy, min: Any = None, max: Any = None) -> TensorProxy:
-    """``a`` kept between ``min`` and ``max``."""
-    return lang.clamp(a, min, max)
+masked_fill = composed(
+    lang.masked_fill, torch.masked_fill, Tensor.masked_fill, tags=(OpTags.ELEMENTWISE,), traits=(Trait.IN_ROWS,)
+)
+clamp = composed(lang.clamp, torch.clamp, Tensor.clamp, torch.clip, Tensor.clip, tags=(OpTags.ELEMENTWISE,))
 
 
 @torchsymbol(torch.clamp_min, Tensor.clamp_min, tags=(OpTags.ELEMENTWISE,))

@@ -87,16 +87,11 @@ special_i1e = _unary(lang.i1e, torch.special.i1e, name="special_i1e")
 special_erfcx = _unary(lang.erfcx, torch.special.erfcx, name="special_erfcx")
 special_ndtr = _unary(lang.ndtr, torch.special.ndtr, name="special_ndtr")
 special_log_ndtr = _unary(lang.log_ndtr, torch.special.log_ndtr, name="special_log_ndtr")
+polygamma_method = _unary(lang.polygamma, Tensor.polygamma, name="Tensor_polygamma")
 
 
 @torchsymbol(torch.polygamma, torch.special.polygamma, tags=POINTWISE)
 def polygamma(n: int, a: TensorProxy) -> TensorProxy:
-    """The ``n``-th derivative of the digamma function."""
-    return lang.polygamma(a, n)
-
-
-@torchsymbol(Tensor.polygamma, tags=POINTWISE, name="Tensor_polygamma")
-def polygamma_method(a: TensorProxy, n: int) -> TensorProxy:
     """The ``n``-th derivative of the digamma function."""
     return lang.polygamma(a, n)
 

@@ -28,6 +28,10 @@ state("istft", "lstsq", traits=(Trait.SHAPED_BY_METADATA,))
 
 matmul = composed(lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT)
 rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__", tags=PRODUCT)
+vdot = composed(lang.vdot, torch.vdot, Tensor.vdot, tags=PRODUCT)
+inner = composed(lang.inner, torch.inner, Tensor.inner, tags=PRODUCT)
+kron = composed(lang.kron, torch.kron, Tensor.kron, tags=PRODUCT)
+linalg_cross = composed(lang.cross, torch.linalg.cross, name="linalg_cross")
 
 
 @torchsymbol(torch.mm, Tensor.mm, tags=PRODUCT)
@@ -54,18 +58,6 @@ def dot(a: TensorProxy, tensor: TensorProxy) -> TensorProxy:
     return lang.dot(a, tensor)
 
 
-@torchsymbol(torch.vdot, Tensor.vdot, tags=PRODUCT)
-def vdot(a: TensorProxy, other: TensorProxy) -> TensorProxy:
-    """The product of the conjugate of a vector and another vector."""
-    return lang.vdot(a, other)
-
-
-@torchsymbol(torch.inner, Tensor.inner, tags=PRODUCT)
-def inner(a: TensorProxy, other: TensorProxy) -> TensorProxy:
-    """The products along the last dimensions."""
-    return lang.inner(a, other)
-
-
 @torchsymbol(torch.outer, Tensor.outer, torch.ger, Tensor.ger, tags=PRODUCT)
 def outer(a: TensorProxy, vec2: TensorProxy) -> TensorProxy:
     """The products of all pairs of elements of two vectors."""
@@ -76,12 +68,6 @@ def outer(a: TensorProxy, vec2: TensorProxy) -> TensorProxy:
 def vecdot(x: TensorProxy, y: TensorProxy, *, dim: int = -1) -> TensorProxy:
     """The products of vectors along a dimension."""
     return lang.vecdot(x, y, dim)
-
-
-@torchsymbol(torch.kron, Tensor.kron, tags=PRODUCT)
-def kron(a: TensorProxy, other: TensorProxy) -> TensorProxy:
-    """The Kronecker product."""
-    return lang.kron(a, other)
 
 
 @torchsymbol(torch.tensordot, tags=PRODUCT)
@@ -273,12 +259,6 @@ def chain_matmul(*matrices: Any) -> Any:
     for matrix in matrices[1:]:
         result = lang.matmul(result, matrix)
     return result
-
-
-@torchsymbol(torch.linalg.cross, name="linalg_cross")
-def linalg_cross(a: TensorProxy, other: TensorProxy, *, dim: int = -1) -> TensorProxy:
-    """The cross product of vectors of three elements."""
-    return lang.cross(a, other, dim)
 
 
 __all__ = [

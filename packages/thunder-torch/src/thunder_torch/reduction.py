@@ -13,7 +13,7 @@ import thunder_prims as prims
 from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
-from thunder_torch.symbol import structured, torchsymbol
+from thunder_torch.symbol import composed, structured, torchsymbol
 from thunder_torch.traits import Trait, state
 
 REDUCES = (OpTags.REDUCTION,)
@@ -143,16 +143,10 @@ def min(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     return _extremum(a, args, kwargs, False)
 
 
-@torchsymbol(torch.argmax, Tensor.argmax, tags=CHOOSES)
-def argmax(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
-    """The place of the greatest element."""
-    return lang.argmax(a, dim, keepdim)
-
-
-@torchsymbol(torch.argmin, Tensor.argmin, tags=CHOOSES)
-def argmin(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
-    """The place of the least element."""
-    return lang.argmin(a, dim, keepdim)
+argmax = composed(lang.argmax, torch.argmax, Tensor.argmax, tags=CHOOSES)
+argmin = composed(lang.argmin, torch.argmin, Tensor.argmin, tags=CHOOSES)
+count_nonzero = composed(lang.count_nonzero, torch.count_nonzero, Tensor.count_nonzero, tags=CHOOSES)
+logsumexp = composed(lang.logsumexp, torch.logsumexp, Tensor.logsumexp, torch.special.logsumexp, tags=REDUCES)
 
 
 @torchsymbol(torch.any, Tensor.any, tags=CHOOSES)
@@ -167,12 +161,6 @@ def all(a: TensorProxy, dim: Any = None, keepdim: bool = False) -> TensorProxy:
     """Whether no element is zero."""
     result = lang.all(a, dim, keepdim)
     return lang.to(result, dtypes.uint8) if a.dtype is dtypes.uint8 else result
-
-
-@torchsymbol(torch.count_nonzero, Tensor.count_nonzero, tags=CHOOSES)
-def count_nonzero(a: TensorProxy, dim: Any = None) -> TensorProxy:
-    """The number of elements that are not zero."""
-    return lang.count_nonzero(a, dim)
 
 
 def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
@@ -219,12 +207,6 @@ def std_mean(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     """The standard deviation and the mean."""
     dim, keepdim, correction = _spread_arguments(args, kwargs)
     return lang.std_mean(a, dim, keepdim, correction=correction)
-
-
-@torchsymbol(torch.logsumexp, Tensor.logsumexp, torch.special.logsumexp, tags=REDUCES)
-def logsumexp(a: TensorProxy, dim: Any, keepdim: bool = False) -> TensorProxy:
-    """The logarithm of the sum of exponentials."""
-    return lang.logsumexp(a, dim, keepdim)
 
 
 def root(a: TensorProxy) -> TensorProxy:

@@ -83,6 +83,12 @@ squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS, trai
 flatten = composed(lang.flatten, torch.flatten, Tensor.flatten, tags=VIEWS, traits=MAYBE)
 ravel = composed(lang.ravel, torch.ravel, Tensor.ravel, tags=VIEWS, traits=MAYBE)
 diagonal = composed(lang.diagonal, torch.diagonal, Tensor.diagonal, tags=VIEWS, traits=ONLY_VIEWS)
+chunk = composed(lang.chunk, torch.chunk, Tensor.chunk, tags=VIEWS, traits=PARTS)
+unbind = composed(
+    lang.unbind, torch.unbind, Tensor.unbind, tags=VIEWS, traits=(Trait.SPLITS, Trait.ONE_NODE, Trait.ONLY_VIEWS)
+)
+tril = composed(lang.tril, torch.tril, Tensor.tril)
+triu = composed(lang.triu, torch.triu, Tensor.triu)
 
 
 @torchsymbol(getter("T"), tags=VIEWS, traits=MAYBE)
@@ -215,24 +221,12 @@ def split_with_sizes(a: TensorProxy, split_sizes: Any, dim: int = 0) -> Any:
     return lang.split(a, list(split_sizes), dim)
 
 
-@torchsymbol(torch.chunk, Tensor.chunk, tags=VIEWS, traits=PARTS)
-def chunk(a: TensorProxy, chunks: int, dim: int = 0) -> Any:
-    """Cut into at most ``chunks`` parts."""
-    return lang.chunk(a, chunks, dim)
-
-
 @torchsymbol(torch.tensor_split, Tensor.tensor_split, tags=VIEWS, traits=(*MAYBE, Trait.SPLITS))
 def tensor_split(a: TensorProxy, *args: Any, sections: Any = None, indices: Any = None, dim: int = 0) -> Any:
     """Cut into that many parts, or at the places given."""
     where = args[0] if args else sections if sections is not None else indices
     dim = args[1] if len(args) > 1 else dim
     return NotImplemented if isinstance(where, (TensorProxy, Tensor)) else lang.tensor_split(a, where, dim)
-
-
-@torchsymbol(torch.unbind, Tensor.unbind, tags=VIEWS, traits=(Trait.SPLITS, Trait.ONE_NODE, Trait.ONLY_VIEWS))
-def unbind(a: TensorProxy, dim: int = 0) -> Any:
-    """Return the slices along a dimension, without it."""
-    return lang.unbind(a, dim)
 
 
 @torchsymbol(Tensor.flip, torch.flip, tags=MOVES)
@@ -284,18 +278,6 @@ def repeat_interleave(a: TensorProxy, repeats: Any = None, dim: int | None = Non
         return NotImplemented
     repeated = lang.repeat_interleave(a, repeats, dim)
     return lang.clone(repeated) if repeats == 1 else repeated
-
-
-@torchsymbol(torch.tril, Tensor.tril)
-def tril(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
-    """Return the matrices with zeros above a diagonal."""
-    return lang.tril(a, diagonal)
-
-
-@torchsymbol(torch.triu, Tensor.triu)
-def triu(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
-    """Return the matrices with zeros below a diagonal."""
-    return lang.triu(a, diagonal)
 
 
 @torchsymbol(torch.meshgrid, tags=VIEWS, traits=MAYBE)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 from thunder_ir import OpTags, TensorProxy
-from thunder_torch.symbol import structured, torchsymbol
+from thunder_torch.symbol import composed, structured, torchsymbol
 
 
 @torchsymbol(torch.sort, Tensor.sort)
@@ -18,10 +18,7 @@ def sort(a: TensorProxy, dim: Any = -1, descending: bool = False, stable: bool |
     return structured(torch.return_types.sort, lang.sort(a, dim, descending, bool(stable)))
 
 
-@torchsymbol(torch.argsort, Tensor.argsort, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,))
-def argsort(a: TensorProxy, dim: Any = -1, descending: bool = False, stable: bool = False) -> TensorProxy:
-    """The places of the elements in order along a dimension."""
-    return lang.argsort(a, dim, descending, stable)
+argsort = composed(lang.argsort, torch.argsort, Tensor.argsort, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,))
 
 
 @torchsymbol(torch.msort, Tensor.msort)
