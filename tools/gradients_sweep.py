@@ -42,7 +42,7 @@ from thunder_executors_torch import executor
 from thunder_ir import Trace
 from thunder_testing import sweeps
 from thunder_torch.bridge import connect_autograd
-from thunder_torch.metadata import map_tensors, tensors_of
+from thunder_torch.specs import map_tensors, tensors_of
 
 CHECKS = ("gradients", "gradcheck", "second", "gradgradcheck")
 FIRST, SECOND = CHECKS[:2], CHECKS[2:]

@@ -14,7 +14,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import thunder_torch as ltorch
 from thunder_ir import TensorProxy, Trace, record
-from thunder_torch.metadata import map_tensors
+from thunder_torch.specs import map_tensors
 
 # The database seeds the generator inside many operations; here both sides are seeded before them.
 common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)

@@ -34,7 +34,7 @@ from thunder_ir import ThunderError, Trace, is_unknown
 from thunder_ir.passes import expand
 from thunder_testing import sweeps
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
-from thunder_torch.metadata import tensors_of
+from thunder_torch.specs import tensors_of
 
 REFUSALS = (DataDependentShapeError, UnknownMetadataError)
 FALLBACKS = (torch.int64, torch.complex64, torch.bool, torch.float64)  # for operations that take no dtype asked for

@@ -14,7 +14,7 @@ from thunder_executors import to_callable
 from thunder_executors_torch import executor
 from thunder_ir import OpTags, Trace, is_unknown
 from thunder_torch.errors import UnsupportedMutationError
-from thunder_torch.metadata import map_tensors, tensors_of
+from thunder_torch.specs import map_tensors, tensors_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_vmap import batch_transform_on_trace
 

@@ -30,7 +30,7 @@ from thunder_executors import to_callable
 from thunder_executors_torch import executor
 from thunder_ir import OpTags, is_unknown
 from thunder_ir.passes import expand
-from thunder_torch.metadata import map_tensors, tensors_of
+from thunder_torch.specs import map_tensors, tensors_of
 
 DTYPES = ("bfloat16", "float16", "float32")
 FLOOR = 0.2  # of an epsilon: the error of rounding once; what is below is chance

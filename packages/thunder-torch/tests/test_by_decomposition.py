@@ -11,7 +11,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from thunder_ir import OpTags, Tensor, TensorProxy, record
 from thunder_torch import find_symbol, metadata, proxy_of, torch_language
 from thunder_torch.by_decomposition import layout_of
-from thunder_torch.metadata import TensorSpec, map_tensors, spec_of, tensors_of
+from thunder_torch.metadata import spec_of
+from thunder_torch.specs import TensorSpec, map_tensors, tensors_of
 from thunder_torch.traits import Trait, has_trait
 
 

@@ -13,7 +13,7 @@ from thunder_executors_torch import executor
 from thunder_ir import dtypes, record
 from thunder_ir.passes import expand
 from thunder_torch import SYMBOLS, call, find_symbol, from_torch_dtype, proxy_of, torch_language
-from thunder_torch.metadata import map_tensors, tensors_of
+from thunder_torch.specs import map_tensors, tensors_of
 
 # What is in unwritten memory is anything; running statistics are written to, which the tests of mutation are about.
 SKIPPED = ("empty", "new_empty", "nn.functional.instance_norm", "nn.functional.batch_norm")

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy
-from thunder_torch.metadata import map_tensors
 from thunder_torch.opaque import call_of, derivative_of
+from thunder_torch.specs import map_tensors
 
 
 @dataclass(frozen=True, slots=True)

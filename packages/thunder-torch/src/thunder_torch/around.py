@@ -16,6 +16,3 @@ class Around:
     @property
     def __name__(self) -> str:
         return name_of(self.function)
-
-
-__all__ = ["Around"]

@@ -16,8 +16,8 @@ import torch
 from thunder_ir import DType, Symbol, TensorProxy, dtypes
 from thunder_lang import einsum_contracts
 from thunder_torch.convert import from_torch_dtype
-from thunder_torch.metadata import map_tensors, tensors_of
 from thunder_torch.names import last_name
+from thunder_torch.specs import map_tensors, tensors_of
 
 LOWER = {
     "cuda": frozenset({
@@ -189,6 +189,3 @@ def _with_dtype(
     if not low or kwargs.get("dtype") is not None or any(isinstance(a, torch.dtype) for a in args):
         return args, kwargs
     return args, {**kwargs, "dtype": torch.float32}
-
-
-__all__ = ["FLOAT32", "LOWER", "WIDEST", "AutocastState", "cast_arguments", "is_listed"]

@@ -172,6 +172,3 @@ def _specified(output: Any, given: list[TensorProxy], layout: Layout, constant: 
     tracked = not constant and torch.is_grad_enabled() and any([t.requires_grad for t in given])
     tracked = tracked and output.dtype.is_inexact
     return TensorSpec(_sizes(output), output.dtype, output.device, tracked, strides if known else None, None, None)
-
-
-__all__ = ["layout_of", "told_by"]

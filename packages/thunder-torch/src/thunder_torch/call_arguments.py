@@ -85,6 +85,3 @@ def called_with(kind: Callable[..., A]) -> Callable[[Callable[[A], R]], Callable
         return call
 
     return decorate
-
-
-__all__ = ["Attention", "CrossEntropy", "LayerNorm", "RMSNorm", "called_with"]

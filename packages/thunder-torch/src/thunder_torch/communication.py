@@ -32,6 +32,3 @@ def communication_tags(function: Any) -> frozenset[OpTags]:
     if isinstance(function, OpOverloadPacket):
         return EFFECTS if function._qualified_op_name.partition("::")[0] in NAMESPACES else frozenset()
     return frozenset()
-
-
-__all__ = ["EFFECTS", "communication_tags"]

@@ -153,9 +153,3 @@ def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
         tuple(tensor.stride()),
         name=name,
     )
-
-
-__all__ = [
-    "contiguous_strides", "fake_mode", "fake_of", "from_torch_device", "from_torch_dtype", "proxy_of",
-    "to_torch_device", "to_torch_dtype",
-]  # fmt: skip

@@ -47,6 +47,3 @@ def in_current_form(
     numbers = [a for a in args if not isinstance(a, T)]
     tensors = tuple([a for a in args if isinstance(a, T)])
     return tensors, {**kwargs, **dict(zip(names, numbers, strict=False))}
-
-
-__all__ = ["DEPRECATED", "in_current_form"]

@@ -288,6 +288,3 @@ def with_distinct_outputs(forward: Trace, made: Container[int] = ()) -> Trace:
     return forward.replace(
         bound_symbols=(*forward.bound_symbols, *builder.bound_symbols), output=(tuple(distinct), saved)
     )
-
-
-__all__ = ["Backward", "Differentiated", "Writes", "differentiated"]

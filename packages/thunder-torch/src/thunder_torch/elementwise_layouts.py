@@ -104,6 +104,3 @@ def _farther(shape: Sizes, operands: list[Sizes], one: int, other: int) -> bool 
         if a and b and (a != b or shape[one] > shape[other]):
             return a >= b
     return None
-
-
-__all__ = ["channels_last_strides", "elementwise_strides"]

@@ -178,6 +178,3 @@ def unlogged() -> Iterator[None]:
         yield
     finally:
         _FAKE_LOG.disabled = before
-
-
-__all__ = ["QuickMode", "fake_outputs", "plainly", "unlogged"]

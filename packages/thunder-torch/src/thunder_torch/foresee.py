@@ -79,6 +79,3 @@ def _run(bound: BoundSymbol, function: Callable[..., Any] | None, known: dict[st
         except RuntimeError:  # what it returns depends on data, or fake tensors have no such function
             return
         pair_outputs(bound.output, made, known)
-
-
-__all__ = ["foreseen"]

@@ -26,6 +26,3 @@ def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(*inputs)
 
     return quiet
-
-
-__all__ = ["with_gradients", "without_gradients"]

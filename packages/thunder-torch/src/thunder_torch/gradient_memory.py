@@ -48,6 +48,3 @@ def gradients_apart(backward: Trace, saved: int = 0) -> Trace:
         return backward
     output = tuple([copies.get(p.name, p) if isinstance(p, TensorProxy) else p for p in backward.output])
     return backward.replace(bound_symbols=(*backward.bound_symbols, *builder.bound_symbols), output=output)
-
-
-__all__ = ["gradients_apart"]

@@ -96,6 +96,3 @@ class SavedForOthers:
             if tensor is not None:
                 check_unchanged(f"value {i} that a compiled function saved", tensor, versions[i])
         return kept
-
-
-__all__ = ["SavedForOthers", "independent_groups", "untouched"]

@@ -12,7 +12,7 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
 from thunder_torch.convert import contiguous_strides
-from thunder_torch.inplace import setitem as setitem_by_torch
+from thunder_torch.places import setitem as setitem_by_torch
 from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 

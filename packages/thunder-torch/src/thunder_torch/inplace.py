@@ -369,9 +369,3 @@ def _custom(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mut
     returns_targets = any(r.alias_info is not None and r.alias_info.is_write for r in schema.returns)
     functional = Functionalized(function, names)
     return Mutation(functional, args, kwargs, targets, returns_targets, written=len(targets))
-
-
-__all__ = [
-    "Functionalized", "Mutation", "OutOfPlace", "WithOut", "batch_norm_updating", "copy", "functional_of",
-    "functionalise", "instance_norm_updating", "mutated_names", "out_may_be_read", "setitem",
-]  # fmt: skip

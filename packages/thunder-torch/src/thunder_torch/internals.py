@@ -143,6 +143,3 @@ def _put(name: str) -> None:
             setattr(place, part, inner)
         place = inner
     setattr(place, last, stand_in(name))
-
-
-__all__ = ["MissingInternalError", "fill", "stand_in"]

@@ -48,6 +48,3 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
             found = not succeeds(function, args, kwargs)
         _LACKING.keep(key, found)
     return found
-
-
-__all__ = ["lacks_kernel"]

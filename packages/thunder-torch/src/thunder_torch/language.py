@@ -83,5 +83,3 @@ torch_language = TorchLanguage("torch", base=core)
 
 tensor_language = TorchLanguage("torch", base=core, instead=("numel",))
 """The same for functions of users, to whom proxies look like PyTorch's tensors in all."""
-
-__all__ = ["TorchLanguage", "symbol_of", "tensor_language", "torch_language"]

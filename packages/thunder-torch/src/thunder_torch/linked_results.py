@@ -193,6 +193,3 @@ def cut(program: Trace, names: Sequence[str]) -> Trace:
     given = {name: values[name].renamed(fresh.fresh("given")) for name in names}
     bound_symbols = [b.substituted(given) for b in program.bound_symbols]
     return program.replace(inputs=(*program.inputs, *given.values()), bound_symbols=tuple(bound_symbols))
-
-
-__all__ = ["Linked", "Pass", "cut"]

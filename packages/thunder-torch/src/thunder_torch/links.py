@@ -114,6 +114,3 @@ def _views(program: Trace, places: Mapping[str, int]) -> frozenset[int]:
         members.setdefault(first, []).append(name)
     shared = [(first, names) for first, names in members.items() if len(names) > 1]
     return frozenset([places[name] for first, names in shared for name in names if name != first])
-
-
-__all__ = ["Links", "ResultView"]

@@ -45,6 +45,3 @@ def lone_places(forward: Trace, outputs: Sequence[Any], made: Sequence[int]) -> 
     tensors = [(i, p.name) for i, p in enumerate(outputs) if isinstance(p, TensorProxy)]
     shown = [roots[name] for i, name in tensors if i not in made]
     return [i for i, name in tensors if roots[name] == name and name not in inputs and shown.count(name) == 1]
-
-
-__all__ = ["lone_places", "lone_views"]

@@ -141,6 +141,3 @@ class Merged:
 
 def _differ() -> Any:
     raise _Differ
-
-
-__all__ = ["LEAST", "Merged", "primes", "told_by_marks"]

@@ -144,6 +144,3 @@ class Renamed:
         if place == len(self.sizes):
             self.sizes.append(size)
         return place, bounds_of(size), size.value
-
-
-__all__ = ["Memo", "Renamed", "arguments_key", "default_device_name"]

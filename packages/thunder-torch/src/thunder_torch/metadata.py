@@ -537,9 +537,3 @@ class MetaOf:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return metadata_of(self.function, args, kwargs)
-
-
-__all__ = [
-    "MetaOf", "TensorSpec", "connected_to", "data_dependent", "map_tensors",
-    "metadata_of", "spec_of", "tensors_of",
-]  # fmt: skip

@@ -205,9 +205,3 @@ def in_own_names(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _holds_tensors(value: Any) -> bool:
     return isinstance(value, torch.Tensor) or isinstance(value, (list, tuple)) and any(map(_holds_tensors, value))
-
-
-__all__ = [
-    "LTORCH", "OF_NUMPY", "OPERATORS", "PLACES", "callable_named", "in_own_names", "last_name", "name_of", "path_of",
-    "schemas_of", "tensors_by_position",
-]  # fmt: skip

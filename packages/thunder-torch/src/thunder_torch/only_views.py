@@ -73,6 +73,3 @@ def laid_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     )
     with plainly():
         return spec_of_result(function(made, *args[1:], **kwargs), [made], known, device=base.device)
-
-
-__all__ = ["fake_views", "is_only_view", "laid_out", "lays_out"]

@@ -18,11 +18,12 @@ from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_
 from thunder_lang.language import core
 from thunder_torch.around import Around
 from thunder_torch.communication import communication_tags
-from thunder_torch.metadata import MetaOf, connected_to, map_tensors, metadata_of, tensors_of
+from thunder_torch.metadata import MetaOf, connected_to, metadata_of
 from thunder_torch.names import LTORCH, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
+from thunder_torch.specs import map_tensors, tensors_of
 from thunder_torch.traits import Trait, has_trait, is_pytorchs
 from thunder_torch.views import is_view
 from thunder_torch.watched_draws import drew
@@ -494,9 +495,3 @@ def drawing_call_batch(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) 
 def drawing_call_batch_alike(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) -> tuple[Any, Any]:
     """``torch.vmap`` of the call, with the same numbers for all elements: for those who batch so."""
     return _batch(drawing_call, size, args, dims, "same")
-
-
-__all__ = [
-    "LTORCH", "Batched", "Call", "Derivative", "Hole", "Pullback", "Pushforward", "call_of", "derivative_of",
-    "drawing_call", "drawing_call_batch_alike", "opaque", "opaque_call",
-]  # fmt: skip

@@ -70,6 +70,3 @@ _NODES = _node_types()
 def has_own_node(node: Any) -> bool:
     """Whether a node is one that :func:`give_own_node` makes."""
     return type(node) in _NODES
-
-
-__all__ = ["give_own_node", "has_own_node"]

@@ -103,6 +103,3 @@ def is_place(key: Any) -> bool:
     if not isinstance(key, torch.Tensor) or key.dim():
         return False
     return not (key.is_floating_point() or key.is_complex() or key.dtype in (torch.bool, torch.uint8))
-
-
-__all__ = ["KEYED", "as_from_the_first", "at_first_place", "is_basic", "is_place", "setitem"]

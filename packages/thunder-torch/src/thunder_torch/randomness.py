@@ -204,14 +204,3 @@ class Replayed:
         """Return proxies for what the call returns."""
         arguments = values[: -Generators.of_call(self.call, values).count]
         return self.call.metadata(arguments)  # type: ignore[attr-defined]
-
-
-__all__ = [
-    "Drawn",
-    "Generators",
-    "Replayed",
-    "draws",
-    "generator_states",
-    "is_random",
-    "set_generator_states",
-]

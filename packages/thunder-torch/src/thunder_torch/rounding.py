@@ -43,6 +43,3 @@ def half_of(*values: Any) -> Any:
     """
     found = {v.dtype for v in values if isinstance(v, TensorProxy)}
     return found.pop() if len(found) == 1 and found <= set(HALVES) else None
-
-
-__all__ = ["HALVES", "floating", "half_of", "narrow_to", "wide"]

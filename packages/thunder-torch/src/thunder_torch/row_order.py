@@ -19,6 +19,3 @@ def in_rows(a: TensorProxy) -> TensorProxy:
         if all([size == 1 or have == want for size, have, want in found]):
             return a
     return stride_order(a, tuple(reversed(range(a.ndim))))
-
-
-__all__ = ["in_rows"]

@@ -33,6 +33,3 @@ def read_sizes(tensor: torch.Tensor, claimed: tuple[int | None, ...]) -> tuple[A
             f"({wanted}): with these values it broadcasts or drops a dimension, which one program cannot hold"
         )
     return (tensor, *[n for c, n in zip(claimed, shape, strict=True) if c is None])
-
-
-__all__ = ["read_sizes", "run"]

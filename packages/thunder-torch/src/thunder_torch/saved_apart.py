@@ -69,6 +69,3 @@ def versions_of(tensors: Sequence[Tensor]) -> list[int | None]:
         return list(map(_VERSION, tensors))
     except RuntimeError:
         return [None if t.is_inference() else t._version for t in tensors]
-
-
-__all__ = ["SavedApart", "check_unchanged", "versions_of"]

@@ -87,6 +87,3 @@ def places_read(program: Trace, values: Sequence[Proxy]) -> frozenset[int]:
     """Return the places of those of some values that a program reads."""
     read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
     return frozenset([i for i, p in enumerate(values) if p.name in read])
-
-
-__all__ = ["Gradients", "SecondDerivatives"]

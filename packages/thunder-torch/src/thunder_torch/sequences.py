@@ -68,6 +68,3 @@ def told_by_fewer_steps(tell: Callable[..., Any], function: Callable[..., Any], 
         return Merged({"length": length}, {"length": few[0]}, {"length": few[1]}).merged(first, second)
     except Exception:  # PyTorch's own refusal, or what is no product: asked again for what is given
         return None
-
-
-__all__ = ["with_few_steps", "length_of", "told_by_fewer_steps"]

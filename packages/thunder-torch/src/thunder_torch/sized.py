@@ -10,9 +10,9 @@ from thunder_ir import IntegerProxy, OpTags, Symbol, TensorProxy, Unknown, curre
 from thunder_ir.unknown import Terms
 from thunder_lang.language import core
 from thunder_torch.errors import DataDependentShapeError
-from thunder_torch.metadata import map_tensors, tensors_of
 from thunder_torch.names import LTORCH
 from thunder_torch.running import read_sizes
+from thunder_torch.specs import map_tensors, tensors_of
 from thunder_vmap import batching_rule
 
 
@@ -144,6 +144,3 @@ class TorchSymbol(Symbol):
             else:
                 return output
         return with_sizes(output) if current_builder().recording else output
-
-
-__all__ = ["TorchSymbol", "sized", "with_sizes"]

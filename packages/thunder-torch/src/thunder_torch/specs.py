@@ -165,9 +165,3 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 STORAGE_ID: Callable[[torch.Tensor], int] = getattr(torch._C, "_storage_id", storage_key)
 """The same of a tensor that has a storage, in one call of PyTorch where it has that; raises for others."""
-
-
-__all__ = [
-    "NUMBERS", "PLAIN", "STORAGE_ID", "TensorSpec", "map_tensors", "plain", "spec_of_result", "storage_key",
-    "tensors_of", "with_numbers",
-]  # fmt: skip

@@ -99,6 +99,3 @@ class StagedBackward:
         """Return the stage with which the cotangent of a result arrives: one more for each level that is looked at."""
         levels = self.links.levels
         return sum([level >= levels[place] for level in {levels[i] for i in asked}])
-
-
-__all__ = ["StagedBackward"]

@@ -69,6 +69,3 @@ class StandIns:
             else:
                 fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
         return fake.requires_grad_() if value.requires_grad else fake
-
-
-__all__ = ["SizeEnv", "StandIns"]

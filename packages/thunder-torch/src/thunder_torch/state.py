@@ -20,10 +20,11 @@ from thunder_torch.around import Around
 from thunder_torch.autocast import AutocastState, cast_arguments, is_listed
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.memo import default_device_name
-from thunder_torch.metadata import metadata_of, tensors_of
+from thunder_torch.metadata import metadata_of
 from thunder_torch.names import last_name, path_of
 from thunder_torch.opaque import opaque
 from thunder_torch.randomness import draws
+from thunder_torch.specs import tensors_of
 from thunder_torch.symbol import find_symbol
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.watched_draws import drew
@@ -149,6 +150,3 @@ def with_defaults(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         default = torch.get_default_dtype()
         kwargs = {**kwargs, "dtype": default.to_complex() if is_complex else default}
     return kwargs
-
-
-__all__ = ["Within", "call", "convert", "sdpa_backends", "with_defaults"]

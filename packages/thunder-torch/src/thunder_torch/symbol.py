@@ -275,6 +275,3 @@ def find_symbol(function: Any) -> Symbol | None:
         return SYMBOLS.get(function)
     except TypeError:  # unhashable
         return None
-
-
-__all__ = ["BY_DECOMPOSITION", "SYMBOLS", "composed", "find_symbol", "requires_gradient", "torchsymbol"]

@@ -163,6 +163,3 @@ class OpenSizes(StandIns):
 def _is_value(expression: Any) -> bool:
     """Whether an expression says which value sizes have."""
     return getattr(expression, "rel_op", None) == "==" and any([side.is_Integer for side in expression.args])
-
-
-__all__ = ["OpenSizes"]

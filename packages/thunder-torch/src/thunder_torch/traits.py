@@ -85,6 +85,3 @@ def is_pytorchs(function: Any) -> bool:
     """Whether a callable is PyTorch's own: not one of other libraries, which PyTorch's dispatcher may know as well."""
     path = path_of(function)
     return path.startswith("torch.") and (not path.startswith("torch.ops.") or path.startswith("torch.ops.aten."))
-
-
-__all__ = ["Trait", "has_trait", "is_pytorchs", "state"]

@@ -248,14 +248,3 @@ def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
         memory = torch.full((length,), min(low, 1), dtype=torch.uint8).to(fake.dtype)
     tensor = memory.as_strided(fake.shape, fake.stride())
     return tensor.requires_grad_() if proxy.requires_grad else tensor
-
-
-__all__ = [
-    "asks_for_values",
-    "data_dependent",
-    "on_real_tensors",
-    "real_of",
-    "sizes_by_trial",
-    "succeeds",
-    "tried",
-]

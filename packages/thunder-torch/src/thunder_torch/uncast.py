@@ -53,6 +53,3 @@ def uncast(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(*arguments)
 
     return run_uncast
-
-
-__all__ = ["AUTOCAST_DEVICES", "uncast", "without_autocast"]

@@ -82,6 +82,3 @@ def _placed(argument: Any, gradients: Iterator[Any]) -> Any:
     if isinstance(argument, (tuple, list)):
         return tuple([_placed(item, gradients) for item in argument])
     return None
-
-
-__all__ = ["rule_by_autograd", "rules_for_unknown_sizes"]

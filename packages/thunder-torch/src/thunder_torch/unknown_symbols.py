@@ -159,6 +159,3 @@ def _finite(bound: Any) -> float:
     if bound.is_Integer and abs(int(bound)) < 2**62:
         return int(bound)
     return math.inf if bound > 0 else -math.inf
-
-
-__all__ = ["UNDECIDED", "UnknownSizes"]

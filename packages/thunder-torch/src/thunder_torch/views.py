@@ -87,6 +87,3 @@ def viewed(
 
     map_specs(note, spec_of(function, args, kwargs))
     return found
-
-
-__all__ = ["is_view", "view_argument", "viewed"]

@@ -50,6 +50,3 @@ def drew(function: Any) -> bool:
         return function in _DREW
     except TypeError:
         return False
-
-
-__all__ = ["Draws", "drew", "watching"]

@@ -81,6 +81,3 @@ def _inside(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # it is empty yet
         return None
-
-
-__all__ = ["leave_compilers_alone"]
