@@ -73,7 +73,7 @@ class Tracer(WriteCalls):
         specialised_on: ValueSpecialisation = ValueSpecialisation.NONE,
         of_the_run: frozenset[int] = frozenset(),
     ) -> None:
-        super().__init__(Builder(language=torch_language), self.met, replacements)
+        super().__init__(Builder(language=torch_language), replacements)
         self.builder.names.reserve(OWN_NAMES)
         self.external = external
         self.symbolic = symbolic
@@ -141,10 +141,6 @@ class Tracer(WriteCalls):
     def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
         """Return what stands for an external tensor, if that was read before."""
         return self._tensors.get(id(tensor))
-
-    def met(self, tensor: torch.Tensor) -> TracedTensor | None:
-        """Return what stands for a tensor that user code got hold of; ``None`` if it reached it unseen."""
-        return self.known_input(tensor)
 
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Make an external tensor an input, with memory of its own."""

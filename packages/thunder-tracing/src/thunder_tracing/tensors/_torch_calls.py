@@ -74,7 +74,6 @@ class TorchCalls(Calls):
 
     Args:
         builder: of the trace being recorded.
-        tensor_of: makes a traced tensor of a real one that user code got hold of; ``None`` if its origin is unknown.
         replacements: which functions executors replace, by which operators.
     """
 
@@ -89,15 +88,9 @@ class TorchCalls(Calls):
     known: KnownValues | None = None
     shadows: Shadows
 
-    def __init__(
-        self,
-        builder: Builder,
-        tensor_of: Callable[[torch.Tensor], TracedTensor | None],
-        replacements: Mapping[Any, Symbol] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, builder: Builder, replacements: Mapping[Any, Symbol] = MappingProxyType({})) -> None:
         self.builder = builder
         self.replacements = replacements
-        self._tensor_of = tensor_of
         self._symbolic_traced = symbolic_traced_tensor()
         self.changes = 0
         self.hooks: dict[str, list[Callable[..., Any]]] = {}
@@ -317,13 +310,17 @@ class TorchCalls(Calls):
         """Return the traced tensor that user code should have got in place of ``tensor``."""
         if isinstance(tensor, TracedTensor):
             return tensor
-        found = self._tensor_of(tensor)
+        found = self.met(tensor)
         if found is None:
             raise UnknownTensorError(
                 f"a {type(tensor).__name__} of shape {tuple(tensor.shape)} reached an operation by a way that cannot "
                 f"be guarded; {_way_out(tensor)}"
             )
         return found
+
+    def met(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """Return what stands for a tensor that user code got hold of; ``None`` if it reached it unseen."""
+        return self.known_input(tensor)
 
     def wrap(self, proxy: TensorProxy) -> TracedTensor:
         """Return a traced tensor, with memory of its own, for a proxy that the trace defines."""
