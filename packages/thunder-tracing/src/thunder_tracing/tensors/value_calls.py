@@ -76,16 +76,17 @@ _TEXT = (
     "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
     "as in print('x is', x), which each call does; or return it, and make the text outside"
 )
+_WHY_NOT: dict[Any, str] = {T.numpy: _ARRAY, T.__array__: _ARRAY, T.__repr__: _TEXT, T.__format__: _TEXT}
 
 
-@answers_each(T.__complex__, T.__index__, T.numpy, T.__array__)
+@answers_each(T.__complex__, T.__index__, *_WHY_NOT)
 def _look(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
     known = calls.known_truth(tensor)
     value = calls.value(tensor)
     if function is T.__index__ and (value.dtype.is_inexact or value.numel != 1):
         raise TypeError("only integer tensors of a single element can be converted to an index")
     if known is None:
-        raise DataDependentError(_ARRAY if function in (T.numpy, T.__array__) else VALUE)
+        raise DataDependentError(_WHY_NOT.get(function, VALUE))
     return function(known, *args, **kwargs)
 
 
@@ -95,14 +96,6 @@ def _truth(calls: Calls, tensor: T) -> Any:
     if truth is None:
         raise DataDependentError(VALUE)
     return truth
-
-
-@answers_each(T.__repr__, T.__format__)
-def _text(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
-    known = calls.known_truth(tensor)
-    if known is None:
-        raise DataDependentError(_TEXT)
-    return function(known, *args, **kwargs)
 
 
 @answers(T.__contains__)
