@@ -23,6 +23,16 @@ OF_SINGLE: dict[str, Callable[..., Any]] = {"norm": torch.linalg.vector_norm}
 """What the others are, where their name does not say."""
 
 
+FUSED = (
+    "torch.{} updates parameters in one kernel that PyTorch does not describe; inside of a compiled program make the "
+    "optimizer with fused=False"
+)
+SCALER = (
+    "a GradScaler looks at the values of gradients before it lets the optimizer go on, and these are known only when "
+    "the program runs; compile the forward and the loss, and leave the scaler outside"
+)
+
+
 def of_lists(calls: Calls, function: object) -> Callable[..., Any] | None:
     """Return what is done in place of a function on lists: the same on one tensor after the other.
 
@@ -36,9 +46,9 @@ def of_lists(calls: Calls, function: object) -> Callable[..., Any] | None:
     if getattr(torch, name, None) is not function:
         return None
     if name.startswith("_fused_"):
-        return lambda *args, **kwargs: _refuse(name)
+        return lambda *args, **kwargs: _refuse(FUSED.format(name))
     if name == "_amp_foreach_non_finite_check_and_unscale_":
-        return lambda *args, **kwargs: _refuse_scaler()
+        return lambda *args, **kwargs: _refuse(SCALER)
     if not name.startswith(PREFIX):
         return None
     single, in_place = name.removeprefix(PREFIX).removesuffix("_"), name.endswith("_")
@@ -84,15 +94,5 @@ def _one(calls: Calls, name: str, in_place: bool, args: Sequence[Any], kwargs: d
     return calls(function, tuple(args), kwargs)
 
 
-def _refuse(name: str) -> Any:
-    raise AcquisitionError(
-        f"torch.{name} updates parameters in one kernel that PyTorch does not describe; inside of a compiled program "
-        "make the optimizer with fused=False"
-    )
-
-
-def _refuse_scaler() -> Any:
-    raise AcquisitionError(
-        "a GradScaler looks at the values of gradients before it lets the optimizer go on, and these are known only "
-        "when the program runs; compile the forward and the loss, and leave the scaler outside"
-    )
+def _refuse(why: str) -> Any:
+    raise AcquisitionError(why)
