@@ -145,7 +145,7 @@ class CustomFunctions:
         arguments = {id(a): calls.traced(a) for a in args if isinstance(a, torch.Tensor)}
         inner = {i: self._apart(calls.value(a)) for i, a in arguments.items()}
         passed = [inner.get(id(a), a) for a in args]
-        with self._recorded() as forward, torch.no_grad():
+        with _Region(self._calls) as forward, torch.no_grad():
             outputs = self._forward(cls, context, passed, kwargs)
         if not _draw(forward.bound_symbols):
             # what it wrote to tensors that it was not given is read from here
@@ -218,9 +218,6 @@ class CustomFunctions:
         own_storage(tensor)
         return tensor
 
-    def _recorded(self) -> _Region:
-        return _Region(self._calls)
-
     def _differentiable(
         self, cls: object, context: Context, args: list[Any], results: list[Any], count: int, forward: list[BoundSymbol]
     ) -> list[Any]:
@@ -270,7 +267,7 @@ class CustomFunctions:
         given = [self._apart(c) if p else None for c, p in zip(cotangents, present, strict=True)]
         mutations, later = self._calls.external.mutations, self._calls.later
         before = mutations.version, len(later)
-        with self._recorded() as backward, torch.no_grad():
+        with _Region(self._calls) as backward, torch.no_grad():
             gradients = self._calls.interpreted(cls.backward)(context, *given)
             gradients = gradients if isinstance(gradients, tuple) else (gradients,)
             if len(gradients) < len(args) or any([g is not None for g in gradients[len(args) :]]):

@@ -212,25 +212,11 @@ def _in_place(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-):
+for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
     setattr(RunArray, f"__{_name}__", _operator(_name))
     setattr(RunArray, f"__r{_name}__", _reflected(_name))
     setattr(RunArray, f"__i{_name}__", _in_place(_name))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
+for _name in "eq ne lt le gt ge neg pos abs invert".split():
     setattr(RunArray, f"__{_name}__", _operator(_name))
 
 

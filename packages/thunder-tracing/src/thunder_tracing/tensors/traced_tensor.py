@@ -166,7 +166,7 @@ def _goes_round(name: str) -> Any:
     native = getattr(torch.Tensor, name)
     kinds = (NumberProxy, tuple, list, slice) if name == "__getitem__" else NumberProxy
 
-    def operator(self: SymbolicTracedTensor, other: object) -> Any:
+    def operator(self: TracedTensor, other: object) -> Any:
         if not isinstance(other, kinds):
             return native(self, other)
         with torch._C.DisableTorchFunction():
@@ -191,23 +191,19 @@ def is_replaced(name: str) -> bool:
     return getattr(torch.Tensor, name) is not AS_THEY_WERE[name]
 
 
-class SymbolicTracedTensor(TracedTensor):
-    """A traced tensor in a program with symbolic numbers: its operators take such numbers without fixing them."""
+def symbolic_traced_tensor() -> type[TracedTensor]:
+    """Return their class in programs with symbolic numbers: its operators take such numbers without fixing them.
 
-
-SymbolicTracedTensor.__name__ = TracedTensor.__name__
-
-
-def symbolic_traced_tensor() -> type[SymbolicTracedTensor]:
-    """Return their class in programs with symbolic numbers: operators that user code replaced are the user's."""
+    Operators that user code replaced are the user's.
+    """
     return _symbolic_but_for(frozenset(filter(is_replaced, _OPERATORS)))
 
 
 @functools.cache
-def _symbolic_but_for(replaced: frozenset[str]) -> type[SymbolicTracedTensor]:
+def _symbolic_but_for(replaced: frozenset[str]) -> type[TracedTensor]:
     own = {name: _goes_round(name) for name in _OPERATORS if name not in replaced}
     scope = {**own, "__hash__": torch.Tensor.__hash__, "__module__": __name__}
-    return type(SymbolicTracedTensor.__name__, (SymbolicTracedTensor,), scope)
+    return type(TracedTensor.__name__, (TracedTensor,), scope)
 
 
 def modes_now() -> list[TorchFunctionMode]:
