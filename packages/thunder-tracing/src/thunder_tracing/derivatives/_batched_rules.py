@@ -9,8 +9,9 @@ import torch
 
 from thunder_autograd import differentiable_outputs, grad_transform_on_trace
 from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, Trace, flat_proxies, substitute
+from thunder_ir.passes import evaluate
 from thunder_torch import call
-from thunder_tracing.derivatives.custom_functions import CustomRule, record_again, rule_for_higher_derivatives
+from thunder_tracing.derivatives.custom_functions import CustomRule, rule_for_higher_derivatives
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_vmap import batch_transform_on_trace
 from thunder_vmap.batching import Randomness
@@ -62,11 +63,9 @@ class BatchedRule:
                 given = [
                     zeros_like(m) if c is None else c for c, m, t in zip(cotangents, made, takes, strict=True) if t
                 ]
-                known = dict(zip([p.name for p in pulled.inputs], [*values, *given], strict=True))
-                record_again(pulled.bound_symbols, known)
-                gradients, found = pulled.output
+                gradients, found = evaluate(pulled, [*values, *given])
                 left = iter(found)
-                placed = [(None, None) if g is None else (substitute(g, known), next(left)) for g in gradients]
+                placed = [(None, None) if g is None else (g, next(left)) for g in gradients]
                 return tuple([_gradient(g, d, v, p) for (g, d), v, p in zip(placed, values, of_input, strict=True)])
 
             return made, pullback
@@ -96,10 +95,8 @@ def _flat(template: Any, dims: Any) -> list[int | None]:
 
 def _first(trace: Trace, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Record a batched program; return its outputs with the batch in front."""
-    known = dict(zip([p.name for p in trace.inputs], values, strict=True))
-    record_again(trace.bound_symbols, known)
-    outputs, dims = trace.output
-    return tuple([call(T.movedim, (substitute(o, known), d, 0), {}) for o, d in zip(outputs, dims, strict=True)])
+    outputs, dims = evaluate(trace, values)
+    return tuple([call(T.movedim, (o, d, 0), {}) for o, d in zip(outputs, dims, strict=True)])
 
 
 def _gradient(gradient: Any, dim: int | None, value: Any, place: int | None) -> Any:
