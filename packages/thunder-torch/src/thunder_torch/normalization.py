@@ -9,7 +9,6 @@ import torch.nn.functional as F  # noqa: N812
 
 import thunder_lang as lang
 from thunder_ir import TensorProxy, dtypes, same_shape
-from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
 from thunder_torch.rounding import narrow_to, wide
@@ -31,30 +30,7 @@ def _affine(a: TensorProxy, weight: Any, bias: Any) -> TensorProxy:
     return a if bias is None else a + wide(bias)
 
 
-def _layer_norm_meta(a: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Any:
-    """The metadata of the case that models are made of; PyTorch tells all others."""
-    if a.__class__ is not TensorProxy or a.strides is None or not a.dtype.is_floating:
-        return NotImplemented
-    shape = tuple(normalized_shape) if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
-    for dimension in a.shape:
-        if dimension.__class__ is not int:
-            return NotImplemented
-    if not shape or a.shape[-len(shape) :] != shape or a.strides != contiguous_strides(a.shape):
-        return NotImplemented
-    tracked = a.requires_grad
-    for parameter in (weight, bias):
-        if parameter is not None:
-            if (
-                parameter.__class__ is not TensorProxy
-                or not same_shape(parameter.shape, shape)
-                or parameter.dtype is not a.dtype
-            ):
-                return NotImplemented
-            tracked = tracked or parameter.requires_grad
-    return TensorProxy(a.shape, a.dtype, a.device, tracked and torch.is_grad_enabled(), a.strides)
-
-
-@torchsymbol(F.layer_norm, meta=_layer_norm_meta)
+@torchsymbol(F.layer_norm)
 def layer_norm(
     a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> TensorProxy:

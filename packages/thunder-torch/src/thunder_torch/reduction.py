@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_autograd import vjp_rule
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.symbol import composed, structured, torchsymbol
 from thunder_torch.traits import Trait, state
@@ -181,32 +181,19 @@ def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
     return dim, keepdim, correction
 
 
-@torchsymbol(torch.var, Tensor.var, tags=REDUCES)
-def var(a: TensorProxy, *args: Any, **kwargs: Any) -> TensorProxy:
-    """The variance."""
-    dim, keepdim, correction = _spread_arguments(args, kwargs)
-    return lang.var(a, dim, keepdim, correction=correction)
+def _spread(function: Callable[..., Any], *callables: Any) -> Symbol:
+    def spread(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+        dim, keepdim, correction = _spread_arguments(args, kwargs)
+        return function(a, dim, keepdim, correction=correction)
+
+    spread.__doc__ = function.__doc__
+    return torchsymbol(*callables, name=function.__name__, tags=REDUCES)(spread)
 
 
-@torchsymbol(torch.std, Tensor.std, tags=REDUCES)
-def std(a: TensorProxy, *args: Any, **kwargs: Any) -> TensorProxy:
-    """The standard deviation."""
-    dim, keepdim, correction = _spread_arguments(args, kwargs)
-    return lang.std(a, dim, keepdim, correction=correction)
-
-
-@torchsymbol(torch.var_mean, tags=REDUCES)
-def var_mean(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
-    """The variance and the mean."""
-    dim, keepdim, correction = _spread_arguments(args, kwargs)
-    return lang.var_mean(a, dim, keepdim, correction=correction)
-
-
-@torchsymbol(torch.std_mean, tags=REDUCES)
-def std_mean(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
-    """The standard deviation and the mean."""
-    dim, keepdim, correction = _spread_arguments(args, kwargs)
-    return lang.std_mean(a, dim, keepdim, correction=correction)
+var = _spread(lang.var, torch.var, Tensor.var)
+std = _spread(lang.std, torch.std, Tensor.std)
+var_mean = _spread(lang.var_mean, torch.var_mean)
+std_mean = _spread(lang.std_mean, torch.std_mean)
 
 
 def root(a: TensorProxy) -> TensorProxy:

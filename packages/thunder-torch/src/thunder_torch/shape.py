@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 import thunder_prims as prims
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
 from thunder_torch.symbol import composed, getter, torchsymbol
 from thunder_torch.traits import Trait, state
 
@@ -288,28 +289,19 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     return lang.meshgrid(*sizes_of(tensors), indexing="ij" if indexing is None else indexing)
 
 
-@torchsymbol(torch.atleast_1d, tags=VIEWS, traits=MAYBE)
-def atleast_1d(*tensors: Any) -> Any:
-    """Return tensors with one dimension at least."""
-    return _each(lang.atleast_1d, tensors)
+def _of_each(function: Callable[..., Any], plain: Any) -> Symbol:
+    def each(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], TensorProxy):
+            return function(tensors[0])
+        return tuple([function(t) for t in sizes_of(tensors)])
+
+    each.__doc__ = function.__doc__
+    return torchsymbol(plain, name=function.__name__, tags=VIEWS, traits=MAYBE)(each)
 
 
-@torchsymbol(torch.atleast_2d, tags=VIEWS, traits=MAYBE)
-def atleast_2d(*tensors: Any) -> Any:
-    """Return tensors with two dimensions at least."""
-    return _each(lang.atleast_2d, tensors)
-
-
-@torchsymbol(torch.atleast_3d, tags=VIEWS, traits=MAYBE)
-def atleast_3d(*tensors: Any) -> Any:
-    """Return tensors with three dimensions at least."""
-    return _each(lang.atleast_3d, tensors)
-
-
-def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
-    if len(tensors) == 1 and isinstance(tensors[0], TensorProxy):
-        return function(tensors[0])
-    return tuple([function(t) for t in sizes_of(tensors)])
+atleast_1d = _of_each(lang.atleast_1d, torch.atleast_1d)
+atleast_2d = _of_each(lang.atleast_2d, torch.atleast_2d)
+atleast_3d = _of_each(lang.atleast_3d, torch.atleast_3d)
 
 
 @torchsymbol(F.pad, torch._C._nn.pad, tags=MOVES)
