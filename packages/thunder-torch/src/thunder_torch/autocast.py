@@ -18,6 +18,7 @@ from thunder_lang import einsum_contracts
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.names import last_name
 from thunder_torch.specs import map_tensors, tensors_of
+from thunder_torch.uncast import casting
 
 LOWER = {
     "cuda": frozenset({
@@ -97,13 +98,7 @@ class AutocastState:
     @classmethod
     def current(cls) -> tuple[AutocastState, ...]:
         """Return the states of the device types for which PyTorch's autocast is on now."""
-        return tuple(
-            [
-                cls(kind, from_torch_dtype(torch.get_autocast_dtype(kind)))
-                for kind in ("cpu", "cuda")
-                if torch.is_autocast_enabled(kind)
-            ]
-        )
+        return tuple([cls(kind, from_torch_dtype(torch.get_autocast_dtype(kind))) for kind in casting()])
 
     def casts(self, tensor: Any) -> bool:
         """Whether autocast may cast this argument: a floating-point tensor of its device, no float64."""

@@ -53,12 +53,7 @@ def draws(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 def _generator_of(call: Any) -> torch.Generator | None:
     """Return the generator that a call is given by its caller."""
-    while call is not None:
-        generator = getattr(call, "kwargs", {}).get("generator")
-        if isinstance(generator, torch.Generator):
-            return generator
-        call = getattr(call, "call", None)
-    return None
+    return next(_generators_in(call), None)
 
 
 def _devices(values: tuple[Any, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.sizes import handed_out, shape_of
+from thunder_tracing.tensors.sizes import as_size, handed_out
 from thunder_tracing.tensors.storage import count_apart, place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.value_calls import VALUE
@@ -46,12 +46,12 @@ def _told_by_itself(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> A
 
 @answers(getter("shape"))
 def _shape(calls: Calls, tensor: T) -> Any:
-    return handed_out(calls, shape_of(calls.traced(tensor)))
+    return handed_out(calls, as_size(calls.traced(tensor)._proxy.shape))
 
 
 @answers(T.size)
 def _size(calls: Calls, tensor: T, dim: int | None = None) -> Any:
-    shape = handed_out(calls, shape_of(calls.traced(tensor)))
+    shape = _shape(calls, tensor)
     if dim is None:
         return shape
     if not -max(len(shape), 1) <= dim < max(len(shape), 1):
@@ -80,7 +80,7 @@ def _numel(calls: Calls, tensor: T) -> Any:
 
 @answers(T.__len__)
 def _len(calls: Calls, tensor: T) -> Any:
-    shape = handed_out(calls, shape_of(calls.traced(tensor)))
+    shape = _shape(calls, tensor)
     if not shape:
         raise TypeError("len() of a 0-d tensor")
     return int(shape[0])

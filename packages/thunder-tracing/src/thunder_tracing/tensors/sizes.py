@@ -11,7 +11,6 @@ import torch
 from thunder_ir import IntegerProxy, NumberProxy
 from thunder_prims.checks import count
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 
 class SymbolicSize(tuple):  # type: ignore[type-arg]
@@ -43,11 +42,6 @@ class SymbolicSize(tuple):  # type: ignore[type-arg]
     def numel(self) -> Any:
         """Return the product of the dimensions."""
         return count(self)
-
-
-def shape_of(tensor: TracedTensor) -> Any:
-    """Return the shape as user code sees it."""
-    return as_size(tensor._proxy.shape)
 
 
 SUMS_ARE_SIZES = type(torch.Size() + ()) is torch.Size
