@@ -226,7 +226,15 @@ def replaced_view(
     return copy
 
 
-state(Chain, placed, replaced_view, traits=(Trait.TOTAL,))
+def laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """Return a copy with these strides."""
+    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    once = tuple([slice(0, 1) if step == 0 else slice(None) for step in strides])  # each place in memory
+    made[once].copy_(tensor[once])
+    return made
+
+
+state(Chain, laid_out, placed, replaced_view, traits=(Trait.TOTAL,))
 
 
 def _by_position(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:

@@ -20,7 +20,7 @@ from thunder_ir import BoundSymbol, Symbol, TensorProxy, flat_proxies, is_unknow
 from thunder_ir.passes.traits import is_repeatable
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.traits import Trait, has_trait
-from thunder_tracing.tensors.metadata_calls import laid_out
+from thunder_tracing.tensors._view_writes import laid_out
 from thunder_tracing.tensors.symbolic_numbers import at_hand
 
 

@@ -12,15 +12,15 @@ import torch
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir import NumberProxy, is_unknown
 from thunder_ir.unknown import surely_equal
-from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
 from thunder_tracing.tensors._handlers import answers, answers_each
+from thunder_tracing.tensors._view_writes import laid_out
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.sizes import as_size, handed_out
+from thunder_tracing.tensors.sizes import as_size
 from thunder_tracing.tensors.storage import count_apart, place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-from thunder_tracing.tensors.value_calls import VALUE
+from thunder_tracing.tensors.value_calls import VALUE, handed_out
 
 T = torch.Tensor
 
@@ -91,17 +91,6 @@ def _iter(calls: Calls, tensor: T) -> Any:
     if not calls.traced(tensor)._proxy.shape:
         raise TypeError("iteration over a 0-d tensor")
     return iter(calls(T.unbind, (tensor, 0), {}))
-
-
-def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
-    """Return a copy with these strides."""
-    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
-    once = tuple([slice(0, 1) if step == 0 else slice(None) for step in strides])  # each place in memory
-    made[once].copy_(tensor[once])
-    return made
-
-
-state(laid_out, traits=(Trait.TOTAL,))
 
 
 @answers(getter("_version"))

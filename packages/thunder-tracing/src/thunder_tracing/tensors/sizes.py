@@ -10,7 +10,6 @@ import torch
 
 from thunder_ir import IntegerProxy, NumberProxy
 from thunder_prims.checks import count
-from thunder_tracing.tensors.calls import Calls
 
 
 class SymbolicSize(tuple):  # type: ignore[type-arg]
@@ -73,10 +72,3 @@ def fixed(key: Any) -> Any:
     if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
         return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
     return key
-
-
-def handed_out(calls: Calls, numbers: object) -> Any:
-    """Return numbers for user code, which may be known only when the program runs."""
-    if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
-        calls.hand_out_number()
-    return numbers

@@ -13,7 +13,7 @@ from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.sizes import handed_out
+from thunder_tracing.tensors.sizes import SymbolicSize
 
 T = torch.Tensor
 
@@ -21,6 +21,13 @@ VALUE = (
     "Python needs the value of a tensor here, which is known only when the program runs. Keep the choice in tensors "
     "(torch.where, masks), pass the number as an argument, or compile the parts before and after it on their own."
 )
+
+
+def handed_out(calls: Calls, numbers: object) -> Any:
+    """Return numbers for user code, which may be known only when the program runs."""
+    if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
+        calls.hand_out_number()
+    return numbers
 
 
 @answers(T.item)

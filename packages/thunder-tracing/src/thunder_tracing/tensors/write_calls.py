@@ -23,8 +23,15 @@ from thunder_torch.inplace import WithOut, copy, out_may_be_read
 from thunder_torch.names import name_of
 from thunder_torch.places import setitem
 from thunder_torch.unknown_sizes import has_unknown_sizes
+from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
+    _autograd_calls,
+    _embeddings,
+    _rewritten_calls,
+    _strided_views,
+    constants,
+    recorded_arrays,
+)
 from thunder_tracing.tensors._metadata_writes import MetadataWrite
-from thunder_tracing.tensors._torch_calls import TorchCalls
 from thunder_tracing.tensors._view_writes import (
     APART,
     EXPANDING,
@@ -33,12 +40,14 @@ from thunder_tracing.tensors._view_writes import (
     Chain,
     check_laid_apart,
     check_overlap,
+    laid_out,
     overlap_wrongly,
     overlaps,
     scatter_into_parent,
 )
+from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import base_of, check_reads, check_written, was_parted
-from thunder_tracing.tensors.metadata_calls import laid_out
+from thunder_tracing.tensors.leaves import Leaves
 from thunder_tracing.tensors.overwrites import record_overwritten, record_overwritten_whole
 from thunder_tracing.tensors.storage import (
     View,
@@ -56,8 +65,11 @@ from thunder_tracing.tensors.traced_tensor import TracedTensor
 T = torch.Tensor
 
 
-class WriteCalls(TorchCalls):
+class WriteCalls(Calls):
     """Records torch functions called on traced tensors, those that write among them."""
+
+    leaves: Leaves
+    arrays: constants.Arrays
 
     def write_call(self, mutation: Mutation) -> Any:
         """Do what a function that writes does: compute the values, then make them what its targets hold."""
