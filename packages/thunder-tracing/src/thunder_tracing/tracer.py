@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from thunder_guards import SameTensorGuard, ValueGuard, metadata_of
+from thunder_guards import SameTensorGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import OWN_NAMES, Effect, Input
 from thunder_guards.sources import Source
@@ -40,7 +39,6 @@ from thunder_tracing.tensors.overwrites import RULES, record_overwritten
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.shared_memory import SharedMemory
 from thunder_tracing.tensors.storage import own_storage
-from thunder_tracing.tensors.symbolic_numbers import NumbersMet
 from thunder_tracing.tensors.tensor_classes import asks_for_functions, check_tensor
 from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
@@ -78,12 +76,8 @@ class Tracer(WriteCalls):
         self.external = external
         self.symbolic = symbolic
         self.allows_unknown = allows_unknown or symbolic
-        self.met_numbers = False
-        self.numbers: list[NumberInput] = []
-        self.inputs: list[Input] = []
         self.specialised_on = specialised_on
         self.known = None if specialised_on is ValueSpecialisation.NONE else KnownValues(lambda: self.inputs)
-        self._tensors: dict[int, TracedTensor] = {}
         self.layouts = Layouts(self.producers, self.inputs, symbolic, self.ask)
         self.rules = dict(RULES)
         self.custom_functions = CustomFunctions(self)
@@ -105,10 +99,6 @@ class Tracer(WriteCalls):
                 with AcquisitionMode(self):  # which is not in force while it handles a function
                     return self.interpreted(type(value).__torch_function__)(function, (type(value),), args, kwargs)
         return super().__call__(function, args, kwargs)
-
-    def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``function`` such that what it does is seen when it is called from here."""
-        return function
 
     def _levels_changed(self) -> None:
         self.changes += 1
@@ -133,15 +123,6 @@ class Tracer(WriteCalls):
         self.take_in(tensor, traced)
         return traced
 
-    def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
-        """Let ``traced`` stand for an external tensor."""
-        self._tensors[id(tensor)] = traced
-        traced.__dict__.update(tensor.__dict__)
-
-    def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
-        """Return what stands for an external tensor, if that was read before."""
-        return self._tensors.get(id(tensor))
-
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Make an external tensor an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
@@ -160,12 +141,6 @@ class Tracer(WriteCalls):
     def symbolic_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         """Return the dimensions of an input that are dynamic."""
         return frozenset()
-
-    def within(self, given: Input, whole: Input) -> Input:
-        """Say of an input that it is a part of the memory that another covers."""
-        made = replace(given, memory=whole.proxy)
-        self.inputs[:] = [made if i is given else i for i in self.inputs]
-        return made
 
     def number(self, value: Any, source: Source) -> NumberProxy:
         """Read an external number, and make it symbolic."""
@@ -200,29 +175,6 @@ class Tracer(WriteCalls):
             self._unseen = unseen_leaf(self.builder)
             self.inputs.append(self._unseen)
         return record_overwritten(self.builder, self._unseen.proxy, value, True)
-
-    def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
-        """Guard what PyTorch says of an external tensor, and return it."""
-        source = tensor.source
-        if source is not None:
-            said = Source(source, "attribute", name)
-            self.external.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
-        return value
-
-    def is_view(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes an external tensor for a view."""
-        given = tensor.given
-        return given is not None and bool(self.ask(tensor, "_is_view", given._is_view(), call=True))
-
-    def hand_out_number(self) -> None:
-        """Prepare for user code that holds a number which only the run of the program tells: begin again, if need be.
-
-        Raises:
-            NumbersMet: what user code does with such numbers is not looked after in this attempt.
-        """
-        if not self.allows_unknown:
-            self.met_numbers = True
-            raise NumbersMet
 
     # --- derivatives -----------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch.utils._pytree import tree_leaves
 
+from thunder_guards import ValueGuard
 from thunder_guards.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.memory import part_of
@@ -63,7 +64,7 @@ from thunder_tracing.tensors.storage import (
     own_storage,
     share_storage,
 )
-from thunder_tracing.tensors.symbolic_numbers import at_hand, with_numbers
+from thunder_tracing.tensors.symbolic_numbers import NumbersMet, at_hand, with_numbers
 from thunder_tracing.tensors.tensor_classes import is_handed_on, keeps_classes
 from thunder_tracing.tensors.traced_tensor import TracedTensor, symbolic_traced_tensor
 
@@ -123,8 +124,6 @@ class Calls(Recorder):
 
     builder: Builder
     external: ExternalState
-    inputs: list[Input]
-    numbers: list[NumberInput]
     later: list[Effect]
     layouts: Layouts
     leaves: LeavesOfAutograd
@@ -151,6 +150,10 @@ class Calls(Recorder):
         self.builder = builder
         self.replacements = replacements
         self._symbolic_traced = symbolic_traced_tensor()
+        self.inputs: list[Input] = []
+        self.numbers: list[NumberInput] = []
+        self._tensors: dict[int, TracedTensor] = {}
+        self.met_numbers = False
         self.changes = 0
         self.hooks: dict[str, list[Callable[..., Any]]] = {}
         self.stages = Stages()
@@ -433,23 +436,55 @@ class Calls(Recorder):
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""
 
+    # --- what is outside ---------------------------------------------------------------------------------------------
+
+    def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """Return what stands for an external tensor, if that was read before."""
+        return self._tensors.get(id(tensor))
+
+    def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
+        """Let ``traced`` stand for an external tensor."""
+        self._tensors[id(tensor)] = traced
+        traced.__dict__.update(tensor.__dict__)
+
+    def within(self, given: Input, whole: Input) -> Input:
+        """Say of an input that it is a part of the memory that another covers."""
+        made = replace(given, memory=whole.proxy)
+        self.inputs[:] = [made if i is given else i for i in self.inputs]
+        return made
+
+    def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
+        """Guard what PyTorch says of an external tensor, and return it."""
+        source = tensor.source
+        if source is not None:
+            said = Source(source, "attribute", name)
+            self.external.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
+        return value
+
+    def is_view(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes an external tensor for a view."""
+        given = tensor.given
+        return given is not None and bool(self.ask(tensor, "_is_view", given._is_view(), call=True))
+
+    def hand_out_number(self) -> None:
+        """Prepare for user code that holds a number which only the run of the program tells: begin again, if need be.
+
+        Raises:
+            NumbersMet: what user code does with such numbers is not looked after in this attempt.
+        """
+        if not self.allows_unknown:
+            self.met_numbers = True
+            raise NumbersMet
+
+    def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` such that what it does is seen when it is called from here."""
+        return function
+
     # --- what its parts ask of one another ---------------------------------------------------------------------------
 
     @abstractmethod
     def write_call(self, mutation: Mutation) -> Any:
         """Do what a function that writes does."""
-
-    @abstractmethod
-    def is_view(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes an external tensor for a view."""
-
-    @abstractmethod
-    def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
-        """Guard what PyTorch says of an external tensor, and return it."""
-
-    @abstractmethod
-    def hand_out_number(self) -> None:
-        """Prepare for user code that holds a number which only the run of the program tells."""
 
     @abstractmethod
     def assign(self, target: TracedTensor, value: TensorProxy, by_operator: bool = False) -> None:
@@ -489,24 +524,8 @@ class Calls(Recorder):
         """Make an external tensor an input, with memory of its own."""
 
     @abstractmethod
-    def within(self, given: Input, whole: Input) -> Input:
-        """Say of an input that it is a part of the memory that another covers."""
-
-    @abstractmethod
-    def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
-        """Let ``traced`` stand for an external tensor."""
-
-    @abstractmethod
-    def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
-        """Return what stands for an external tensor, if that was read before."""
-
-    @abstractmethod
     def from_outside(self) -> list[TracedTensor]:
         """Return what stands for external tensors."""
-
-    @abstractmethod
-    def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``function`` such that what it does is seen when it is called from here."""
 
     @abstractmethod
     def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> Any:
