@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from thunder_torch.around import Around
 from thunder_torch.errors import UnsupportedMutationError
-from thunder_torch.names import last_name, name_of, path_of, tensors_by_position
+from thunder_torch.names import is_tagged, last_name, name_of, path_of, tensors_by_position
 from thunder_torch.places import setitem
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
@@ -154,12 +154,6 @@ _DUNDERS = {
     f"__i{n}__": f"__{n}__"
     for n in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 } | {"__idiv__": "__truediv__"}
-_RESIZING = frozenset({
-    "as_strided_", "resize_", "resize_as_", "set_", "squeeze_", "swap_", "swapaxes_", "swapdims_", "t_", "transpose_",
-    "unsqueeze_",
-})  # fmt: skip
-"""In-place methods that change the metadata of their target rather than its values."""
-
 _OF_THEIR_OWN = frozenset({"bernoulli_", "float_power_"})
 """In-place methods that take other arguments than their out-of-place counterparts, or refuse more."""
 
@@ -227,6 +221,12 @@ def functional_of(function: Any) -> Callable[..., Any] | None:
     if plain is not None and callable(plain) and name not in _OF_THEIR_OWN:
         return plain
     return OutOfPlace(function)
+
+
+@cache
+def _changes_metadata(function: Any) -> bool:
+    """Whether an in-place method changes the metadata of its target, and more than what autograd knows of it."""
+    return is_tagged(function, torch.Tag.inplace_view) and last_name(function) != "detach_"
 
 
 @cache
@@ -322,7 +322,7 @@ def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return _with_inplace(function, args, kwargs, position)
     if not path_of(function):
         return None
-    if last_name(function) in _RESIZING:
+    if _changes_metadata(function):
         raise UnsupportedMutationError(
             f"{last_name(function)} changes the shape or memory of a tensor in place; "
             f"use the out-of-place form ({last_name(function)[:-1]}) and assign its result"

@@ -124,8 +124,26 @@ OPERATORS = {"torch.nn.functional.unfold": "im2col", "torch.nn.functional.fold":
 
 def schemas_of(function: Any) -> Iterator[Any]:
     """Yield the schemas of PyTorch's operators that a callable of PyTorch's stands for, but for names of dimensions."""
+    for overload in overloads_of(function):
+        yield overload._schema
+
+
+def is_tagged(function: Any, tag: torch.Tag) -> bool:
+    """Whether PyTorch tags an operator so that a callable of PyTorch's stands for.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.names import is_tagged
+        >>> is_tagged(torch.rand, torch.Tag.nondeterministic_seeded), is_tagged(torch.Tensor.t_, torch.Tag.inplace_view)
+        (True, True)
+    """
+    return any([tag in overload.tags for overload in overloads_of(function)])
+
+
+def overloads_of(function: Any) -> Iterator[Any]:
+    """Yield the operators that a callable of PyTorch's stands for, but for those that take names of dimensions."""
     if isinstance(function, OpOverload):
-        yield function._schema
+        yield function
         return
     if isinstance(function, OpOverloadPacket):
         packet = function
@@ -142,7 +160,7 @@ def schemas_of(function: Any) -> Iterator[Any]:
     overloads: list[str] = packet.overloads()  # type: ignore[no-untyped-call]
     for overload in overloads:
         if not names_dimensions(overload):
-            yield getattr(packet, overload)._schema
+            yield getattr(packet, overload)
 
 
 _OTHER_NAMES = {"self": ("self", "input", "x", "a", "x1"), "other": ("other", "x2")}

@@ -16,25 +16,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from thunder_ir import TensorProxy, Trace, dtypes
-from thunder_torch.names import last_name, name_of
+from thunder_torch.names import is_tagged, last_name, name_of
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
-from thunder_torch.traits import Trait, has_trait, is_pytorchs
+from thunder_torch.traits import Trait, has_trait
 
 
 def is_random(function: Callable[..., Any]) -> bool:
     """Whether a callable may draw random numbers; where PyTorch has an operator for it, its tag says."""
-    if isinstance(function, OpOverload):
-        return torch.Tag.nondeterministic_seeded in function.tags
-    if isinstance(function, OpOverloadPacket):
-        return _is_seeded(function)
-    if has_trait(function, Trait.DRAWS):
+    if is_tagged(function, torch.Tag.nondeterministic_seeded):
         return True
-    operator = getattr(torch.ops.aten, last_name(function), None) if is_pytorchs(function) else None
-    return isinstance(operator, OpOverloadPacket) and _is_seeded(operator)
-
-
-def _is_seeded(operator: Any) -> bool:
-    return any([torch.Tag.nondeterministic_seeded in getattr(operator, o).tags for o in operator.overloads()])
+    return not isinstance(function, (OpOverload, OpOverloadPacket)) and has_trait(function, Trait.DRAWS)
 
 
 def draws(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
