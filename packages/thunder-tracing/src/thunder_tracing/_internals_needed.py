@@ -29,6 +29,7 @@ MISSING = fill(
         "torch.utils._pytree",
         "torch.utils._pytree.TreeSpec",
         "torch.utils._pytree.tree_flatten",
+        "torch.utils._pytree.tree_leaves",
         "torch.utils._pytree.tree_unflatten",
     )
 )
