@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors import to_callable
-from thunder_guards._guards import GONE, Aspect, Guard, Told, is_looked_up, same_value
+from thunder_guards._guards import GONE, Told, is_looked_up, same_value
 from thunder_guards.sources import Source
 from thunder_ir import (
     BoundSymbol,
@@ -42,21 +42,6 @@ class NumberInput:
 
     proxy: NumberProxy
     source: Source
-
-
-class ContiguousGuard(Guard):
-    """A tensor whose sizes are symbolic is contiguous, as it was."""
-
-    __slots__ = ()
-
-    def condition(self, context: Context) -> str:
-        return f"{self.source.expression(context)}.is_contiguous()"
-
-    def facts(self) -> Iterable[tuple[Aspect, Any]]:
-        yield "{}.is_contiguous()", True
-
-    def problem(self, value: Any) -> str | None:
-        return None if value.is_contiguous() else "is not contiguous, compiled for a contiguous tensor"
 
 
 class ConstraintsGuard:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from thunder_guards import SameTensorGuard, metadata_of
+from thunder_guards import SameObjectGuard, ToldGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import OWN_NAMES, Effect, Input
 from thunder_guards.sources import Source
-from thunder_guards.symbolic import ContiguousGuard, NumberInput, make_symbolic
+from thunder_guards.symbolic import NumberInput, make_symbolic
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, TensorProxy, Trace, is_unknown, number_proxy
 from thunder_ir.passes import depends_on_the_run, keep_failures, may_fail
 from thunder_torch import opaque_call, torch_language
@@ -130,7 +130,7 @@ class Tracer(WriteCalls):
         dims = self.symbolic_dimensions(tensor, source) if tensor.is_contiguous() else frozenset()
         if dims:
             self.numbers += make_symbolic(proxy, dims, self.builder.names.fresh, source)
-            self.external.require(ContiguousGuard(source), str(source), "contiguous")
+            self.external.require(ToldGuard(source, torch.Tensor.is_contiguous, True), str(source), "contiguous")
         self.shadows.meet(proxy, tensor, source)
         traced = self.new_traced(proxy, type(tensor))
         own_storage(traced, tensor)
@@ -151,7 +151,7 @@ class Tracer(WriteCalls):
     def _require_same(self, known: TracedTensor, source: Source) -> None:
         first = known.source
         if str(first) != str(source):
-            self.external.require(SameTensorGuard(source, first), str(source), str(first), "same tensor")
+            self.external.require(SameObjectGuard(source, first), str(source), str(first), "same tensor")
 
     def is_forgotten(self, tensor: TracedTensor) -> bool:
         """Whether autograd, which writes the history of a view again, finds none of what it views.

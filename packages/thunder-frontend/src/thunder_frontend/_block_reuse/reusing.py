@@ -6,7 +6,7 @@ found to be the same, or the counterpart of the first's, do the reads become gua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from thunder_frontend._block_reuse.counterparts import Counterparts, Unlike, require
 from thunder_frontend._external_state.dynamic_values import NUMBERS
 from thunder_frontend._external_state.guarded_state import GuardedState
-from thunder_guards import EmptyGuard, Guard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
+from thunder_guards import EmptyGuard, Guard, KeysGuard, LengthGuard, MembershipGuard, PartGuard
 from thunder_guards.kinds import CODE, VALUES, is_value
 from thunder_guards.sources import Source, held
 from thunder_ir import BoundSymbol, Builder, NumberProxy, TensorProxy
@@ -23,7 +23,7 @@ from thunder_ir.trees import flat_proxies
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
-OF_ONE_OBJECT = frozenset({EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard})
+OF_ONE_OBJECT = frozenset({EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, PartGuard})
 """Guards that say something of their source's value and of nothing else."""
 
 
@@ -205,12 +205,12 @@ class ReusedBlock:
     def _guard(self, guard: Guard, what: tuple[Any, ...]) -> Callable[[], Any] | None:
         source = guard.source
         if guard.__class__ not in OF_ONE_OBJECT:
-            require(not self._depends(*_sources(guard)))
+            require(not self._depends(*guard.sources))
             return None
         if not self._depends(source):
             return None
         second = self._evaluated(source)
-        if isinstance(guard, HeldPartGuard):
+        if isinstance(guard, PartGuard):
             guard = guard.expecting(self.counterparts.get(id(guard.value), guard.value))
         require(guard.problem(second) is None)
 
@@ -332,14 +332,6 @@ class ReusedBlock:
 def _known(source: Source | None) -> Source:
     assert source is not None
     return source
-
-
-def _sources(guard: object) -> Iterator[Source]:
-    """Return all ways that a guard speaks of."""
-    for cls in type(guard).__mro__:
-        for name in getattr(cls, "__slots__", ()):
-            value = getattr(guard, name)
-            yield from (v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Source))
 
 
 def is_of_numbers(bound: BoundSymbol) -> bool:

@@ -90,6 +90,6 @@ class Answers:
         found = sys.modules.get(name, MISSING)
         if found is MISSING:
             source = held(sys.modules, "sys.modules")
-            self._known.require(MembershipGuard(source, name, False), id(sys.modules), name, "absent")
+            self._known.require(MembershipGuard(source, (name,), False), id(sys.modules), name, "absent")
         elif found is None:
             self._known.read(held(sys.modules, "sys.modules"), "item", name, None, (sys.modules, name))

@@ -24,7 +24,7 @@ from thunder_frontend._external_state.class_facts import (
 )
 from thunder_frontend._external_state.finalisers import refuse_finaliser
 from thunder_frontend._external_state.known import Known
-from thunder_guards import HeldPartGuard, MembershipGuard
+from thunder_guards import MembershipGuard, PartGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import held_by_class, is_of_library
 from thunder_guards.mutations import MISSING
@@ -136,7 +136,7 @@ class ClassReads:
     def _order(self, cls: type) -> None:
         if cls not in self._ordered:
             self._ordered.add(cls)
-            self._external.guards.append(HeldPartGuard(cls, cls.__qualname__, "__mro__"))
+            self._external.guards.append(PartGuard(held(cls, cls.__qualname__), cls, "__mro__"))
 
     def _in_turn(self, order: tuple[type, ...], name: str) -> Any:
         for owner in order:
@@ -157,7 +157,7 @@ class ClassReads:
         source, names = known
         if name not in names:
             names.add(name)
-            self._external.guards.append(MembershipGuard(source, name, False))
+            self._external.guards.append(MembershipGuard(source, (name,), False))
 
     def no_data_descriptor(self, cls: type, name: str) -> None:
         """Guard that a class lets its objects have an attribute of their own of that name."""

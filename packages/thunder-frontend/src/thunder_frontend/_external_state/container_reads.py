@@ -13,7 +13,7 @@ import torch
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.stand_ins import StandIns
-from thunder_guards import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard, nth_key
+from thunder_guards import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, nth_key
 from thunder_guards.kinds import (
     CODE,
     DICTS,
@@ -104,7 +104,7 @@ class ContainerReads:
             mutations.note("end", container, None, len(container))
 
     def keys(self, container: Any) -> None:
-        """Guard the keys of an external dict and their order."""
+        """Guard the keys of an external dict, or the members of a set, and their order."""
         source = self._external.source_of(container)
         if source is None or self._wrote(container):
             return
@@ -142,18 +142,12 @@ class ContainerReads:
         if source is not None and not self._was_written(container, key):
             self._external.depends_on_identity(key)
             self._external.fix_hash(key)
-            self._external.require(MembershipGuard(source, key, present), id(source), as_fact(key), "membership")
+            self._external.require(MembershipGuard(source, (key,), present), id(source), as_fact(key), "membership")
 
     def structure(self, container: object) -> None:
         """Guard the length or the keys of an external container that is iterated over."""
-        if isinstance(container, DICTS):
+        if isinstance(container, (*DICTS, *SETS)):
             self.keys(container)
-        elif isinstance(container, SETS):
-            source = self._external.source_of(container)
-            if source is not None and not self._external.mutations.wrote(container):
-                members = tuple(items_of(container))
-                self._external.require(SetGuard(source, members), id(source), "set")
-                self._keys_themselves(source, members)
         elif isinstance(container, LISTS):
             self.length(container)
 
@@ -209,4 +203,4 @@ class ContainerReads:
         if isinstance(container, dict) and source is not None:
             inside = source if container is write.target else Source(source, "attribute", "__dict__")
             present = write.before is not MISSING
-            self._external.require(MembershipGuard(inside, write.key, present), str(inside), write.key, "deleted")
+            self._external.require(MembershipGuard(inside, (write.key,), present), str(inside), write.key, "deleted")

@@ -13,7 +13,7 @@ from thunder_frontend._external_state.reads import Reads
 from thunder_frontend._library_code import module_calls
 from thunder_frontend._library_code.beneath_torch import called_by_name
 from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
-from thunder_guards import EmptyGuard, HeldPartGuard, IdentityGuard, MembershipGuard, SameObjectGuard, TypeGuard
+from thunder_guards import EmptyGuard, IdentityGuard, MembershipGuard, PartGuard, SameObjectGuard
 from thunder_guards.kinds import is_value
 from thunder_guards.mutations import is_empty
 from thunder_guards.sources import Source, held
@@ -45,9 +45,8 @@ class FunctionReads:
             function: see :func:`is_made_anew`.
             source: how the program got at it.
         """
-        external, name = self._external, function.__qualname__
-        external.guards.append(TypeGuard(source, FunctionType))
-        external.guards += [HeldPartGuard(function, name, part, source) for part in PARTS]
+        external = self._external
+        external.guards += [PartGuard(source, function, part) for part in ("type", *PARTS)]
         external.guards.append(EmptyGuard(Source(source, "attribute", "__dict__")))
         external.know(function, source)
         closure = Source(source, "attribute", "__closure__")
@@ -140,7 +139,7 @@ class FunctionReads:
             source = held(scope, f"globals of {scope.get('__name__', '?')}")
             self._external.know(scope, source)
         if name not in scope:
-            self._external.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+            self._external.require(MembershipGuard(source, (name,), False), id(scope), name, "absent")
             return value
         return self._external.read(source, "item", name, value, (scope, name))
 
@@ -148,7 +147,7 @@ class FunctionReads:
         """Guard that neither the globals of an interpreted function nor the builtins have a name."""
         for names, what in ((scope, f"globals of {scope.get('__name__', '?')}"), (BUILTINS, "builtins")):
             if names is not OWN and not self._external.mutations.written_at(names, "item", name):
-                self._external.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
+                self._external.require(MembershipGuard(held(names, what), (name,), False), id(names), name, "absent")
 
     def _is_read(self, function: FunctionType, cell: object) -> bool:
         """Whether a cell is outside, and not what the program wrote to it."""
@@ -162,7 +161,7 @@ class FunctionReads:
         source = held(scope, f"globals of {scope.get('__name__', '?')}")
         for name in function.__code__.co_names:
             if name in BUILTINS and name not in scope:
-                self._external.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+                self._external.require(MembershipGuard(source, (name,), False), id(scope), name, "absent")
 
     def _defaults(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
         external = self._external

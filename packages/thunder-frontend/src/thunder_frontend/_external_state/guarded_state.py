@@ -32,9 +32,9 @@ from thunder_guards import (
     DistinctObjectsGuard,
     IdentityGuard,
     NotHeldGuard,
+    PartGuard,
     SameAsBeforeGuard,
     SameObjectGuard,
-    TypeGuard,
     ValueGuard,
 )
 from thunder_guards.kinds import (
@@ -164,7 +164,7 @@ class GuardedState(Known):
 
     def _symbolic_number(self, value: float, source: Source, place: object) -> Any:
         if place not in self._numbers:
-            self.guards.append(TypeGuard(source, type(value)))
+            self.guards.append(PartGuard(source, value, "type"))
             self._numbers[place] = self._number(value, source)
             self.any_symbolic = True
         return self._numbers[place]
@@ -193,7 +193,7 @@ class GuardedState(Known):
             held_on_to = known.is_held and not known.is_weak
             self.guards.append(IdentityGuard(source, value) if held_on_to else SameObjectGuard(source, known))
             return
-        self.guards.append(TypeGuard(source, type(value)))
+        self.guards.append(PartGuard(source, value, "type"))
         self.know(value, source)
         if isinstance(value, types.MethodType):
             self.read(source, "attribute", "__func__", value.__func__)
@@ -326,9 +326,9 @@ class GuardedState(Known):
                 kinds.setdefault(type(value), []).append(source)
         for kind, sources in kinds.items():
             if len(sources) > 1:
-                self.guards.append(DistinctObjectsGuard(tuple(sources)))
+                self.guards.append(DistinctObjectsGuard(*sources))
             if kind in kept:
-                self.guards.append(NotHeldGuard(tuple(sources), kept[kind]))
+                self.guards.append(NotHeldGuard(sources, kept[kind]))
 
 
 VARIABLE = (dict, list, types.MappingProxyType)

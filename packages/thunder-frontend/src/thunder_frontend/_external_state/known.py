@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from thunder_frontend._external_state.weakly_held import WeaklyHeld
-from thunder_guards import EmptyGuard, Guard, HeldPartGuard, LacksGuard, MembershipGuard, SameAsBeforeGuard
+from thunder_guards import EmptyGuard, Guard, MembershipGuard, PartGuard, SameAsBeforeGuard
 from thunder_guards.kinds import NOTHING_INSIDE, is_value
 from thunder_guards.mutations import MutationLog
 from thunder_guards.sources import Source, held
@@ -143,8 +143,8 @@ class Known(ABC):
         """Guard that a part of an object that the compiled function holds stays the very same."""
         if (id(value), part) not in self._facts:
             source = self._sources.get(id(value))
-            known = source if source is not None and source.is_held else None
-            self.require(HeldPartGuard(value, name, part, known), id(value), part)
+            known = source if source is not None and source.is_held else held(value, name)
+            self.require(PartGuard(known, value, part), id(value), part)
 
     def own_dict(self, obj: object, source: Source) -> None:
         """Guard that what a held object keeps its attributes in stays the very same dict."""
@@ -164,7 +164,7 @@ class Known(ABC):
         new = [name for name in names if (id(own), name, "absent") not in self._facts]
         if new:
             self._facts.update([(id(own), name, "absent") for name in new])
-            self.guards.append(LacksGuard(Source(source, "attribute", "__dict__", own, True), tuple(new)))
+            self.guards.append(MembershipGuard(Source(source, "attribute", "__dict__", own, True), tuple(new), False))
 
     def lacks(self, obj: object, source: Source, own: dict[str, Any], name: str) -> None:
         """Guard that what an object, which ``source`` leads to, keeps its attributes in has none of that name."""
@@ -173,7 +173,7 @@ class Known(ABC):
             self.require_absent(source, own, (name,))
         else:
             inside = Source(source, "attribute", "__dict__")
-            self.require(MembershipGuard(inside, name, False), id(source), name, "absent")
+            self.require(MembershipGuard(inside, (name,), False), id(source), name, "absent")
 
     def not_shadowed(self, obj: object, name: str) -> None:
         """Guard that an external object has no attribute of its own of that name."""

@@ -16,7 +16,7 @@ import torch
 
 from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._external_state.guarded_state import GuardedState
-from thunder_guards import TypeGuard
+from thunder_guards import PartGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
 from thunder_guards.mutations import MISSING, contents_of
@@ -180,7 +180,7 @@ def _asked(keys: Keys, function: Any, given: tuple[Any, ...], names: tuple[str, 
         answer = by_name(*[a.given if isinstance(a, TracedTensor) else a for a in given])
     sources = tuple(map(keys.source, given))
     if isinstance(answer, torch.Tensor):  # inputs are taken after all guards, some of which rely on what the call did
-        external.require(TypeGuard(Source(source, "call", sources), type(answer)), source, sources)
+        external.require(PartGuard(Source(source, "call", sources), answer, "type"), source, sources)
     return external.read(source, "call", sources, answer)
 
 

@@ -20,14 +20,12 @@ from thunder_guards._guards import (
     FEW,
     GATHERED,
     GONE,
-    DistinctTensorsGuard,
+    ApartInMemoryGuard,
     EmptyGuard,
     Guard,
-    HeldPartGuard,
     IdentityGuard,
-    LacksGuard,
     MembershipGuard,
-    TypeGuard,
+    PartGuard,
     ValueGuard,
     gathered,
 )
@@ -141,15 +139,15 @@ def _named(inputs: Sequence[Input]) -> list[tuple[Input, str]]:
     return [*[(i, i.proxy.name) for i in single], *[(i, f"held[{k}]") for k, i in enumerate(together)]]
 
 
-def _of_inputs(program: Program) -> list[tuple[DistinctTensorsGuard, list[str]]]:
+def _of_inputs(program: Program) -> list[tuple[ApartInMemoryGuard, list[str]]]:
     """Return the guards of several tensors that are inputs, each with expressions for them in the inputs' order."""
-    guards = [g for g in program.guards if isinstance(g, DistinctTensorsGuard)]
+    guards = [g for g in program.guards if isinstance(g, ApartInMemoryGuard)]
     if not guards:
         return []
     names = {i.source.question: name for i, name in _named(program.inputs)}
     names.pop(None, None)
     order = {name: k for k, name in enumerate(names.values())}
-    found = [(g, [names.get(s.question, "") for s in (g.source, *g.others)]) for g in guards]
+    found = [(g, [names.get(s.question, "") for s in g.sources]) for g in guards]
     return [(g, sorted(those, key=order.__getitem__)) for g, those in found if all(those)]
 
 
@@ -190,9 +188,9 @@ def _conditions(program: Program, made: Lines) -> list[str]:
     for g in program.guards:
         guards[g.__class__].append(g)
     slots = [(g, g.slot) for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
-    absent = {id(g): those for g in (*guards[MembershipGuard], *guards[LacksGuard]) if (those := g.absent_slots)}
+    absent = {id(g): those for g in guards[MembershipGuard] if (those := g.absent_slots)}
     empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
-    held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
+    held = [g for g in guards[PartGuard] if g.part in GATHERED and g.source.is_held and not g.source.is_weak]
     together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held), *[id(g) for g, _ in _of_inputs(program)]}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     conditions = [*program.environment.conditions(context, attends), *program.arguments.conditions(context)]
@@ -220,7 +218,7 @@ def _conditions(program: Program, made: Lines) -> list[str]:
     return conditions + [g.condition(context) for g in others]
 
 
-_LASTING = (HeldPartGuard, IdentityGuard, TypeGuard)
+_LASTING = (PartGuard, IdentityGuard)
 """Guards in which the programs of one function seldom differ, where they are about objects that it holds."""
 
 
@@ -228,7 +226,7 @@ def _facts_of(
     check: SlotCheck,
     lacking: Sequence[tuple[Any, Any]],
     empty: Sequence[tuple[Any, Any]],
-    held: Sequence[HeldPartGuard],
+    held: Sequence[PartGuard],
 ) -> HeldFacts:
     """Return the facts that conditions about held objects are about."""
     pairs = [zip(*slots, strict=True) if slots else ((), ()) for slots in (lacking, empty)]

@@ -6,10 +6,8 @@ from thunder_guards._guards.computed import ComputedValuesGuard, Step
 from thunder_guards._guards.containers import (
     EmptyGuard,
     KeysGuard,
-    LacksGuard,
     LengthGuard,
     MembershipGuard,
-    SetGuard,
     nth_key,
 )
 from thunder_guards._guards.environment import Environment, EnvironmentGuard, environment
@@ -17,16 +15,15 @@ from thunder_guards._guards.held import (
     FEW,
     GATHERED,
     DistinctObjectsGuard,
-    HeldPartGuard,
     NotHeldGuard,
+    PartGuard,
     SameObjectGuard,
     SnapshotGuard,
     gathered,
 )
-from thunder_guards._guards.storages import PlaceInStorageGuard, SharedStorageGuard
 from thunder_guards._guards.tensors import (
-    DistinctTensorsGuard,
-    SameTensorGuard,
+    ApartInMemoryGuard,
+    SharedStorageGuard,
     TensorGuard,
     TensorMetadata,
     ToldGuard,
@@ -41,18 +38,16 @@ from thunder_guards._guards.values import (
     BoundsGuard,
     IdentityGuard,
     SameAsBeforeGuard,
-    TypeGuard,
     ValueGuard,
     is_looked_up,
     same_value,
 )
 
 __all__ = [
-    "FEW", "GATHERED", "GONE", "ArgumentsGuard", "Aspect", "AttributeAbsentGuard", "BoundsGuard", "ComputedValuesGuard",
-    "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
-    "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
-    "NotHeldGuard", "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
-    "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "Told", "ToldGuard", "TypeGuard",
-    "ValueGuard", "checker", "distinct", "environment", "gathered", "is_looked_up", "metadata_of", "nth_key",
-    "python_checker", "same_value", "tells_apart",
+    "FEW", "GATHERED", "GONE", "ApartInMemoryGuard", "ArgumentsGuard", "Aspect", "AttributeAbsentGuard", "BoundsGuard",
+    "ComputedValuesGuard", "DistinctObjectsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
+    "IdentityGuard", "KeysGuard", "LengthGuard", "MembershipGuard", "NotHeldGuard", "PartGuard", "SameAsBeforeGuard",
+    "SameObjectGuard", "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "Told",
+    "ToldGuard", "ValueGuard", "checker", "distinct", "environment", "gathered", "is_looked_up", "metadata_of",
+    "nth_key", "python_checker", "same_value", "tells_apart",
 ]  # fmt: skip

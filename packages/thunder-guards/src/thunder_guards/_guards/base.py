@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -33,6 +33,11 @@ class Guard:
     def __init__(self, source: Source, slot: tuple[Any, Any] | None = None) -> None:
         self.source = source
         self.slot = slot
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The ways that it speaks of."""
+        return (self.source,)
 
     def condition(self, context: Context) -> str:
         """Return a Python expression that is true while the fact holds."""
@@ -97,35 +102,50 @@ class Look:
         return f"{context.object(self.aspect, 'aspect')}({here})"
 
 
-class PairGuard(Guard):
-    """A fact about what two ways lead to.
+class SeveralGuard(Guard):
+    """A fact about what several ways lead to.
 
     Args:
-        source, other: the ways.
+        source, others: the ways.
     """
 
-    __slots__ = ("other",)
+    __slots__ = ("others",)
 
-    OTHERWISE: str
-    """What is the matter where the fact does not hold, with places for both ways."""
-
-    def __init__(self, source: Source, other: Source) -> None:
+    def __init__(self, source: Source, *others: Source) -> None:
         super().__init__(source)
-        self.other = other
+        self.others = others
 
-    def holds(self, first: object, second: object) -> bool:
-        """Whether the fact is true of what the ways lead to."""
-        raise NotImplementedError(f"{type(self).__qualname__} does not say when it holds")
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.source, *self.others)
+
+    @property
+    def places(self) -> str:
+        """The ways as text, for messages."""
+        return ", ".join(map(str, self.sources))
+
+    def condition(self, context: Context) -> str:
+        return self.condition_of([s.expression(context) for s in self.sources], context)
+
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
+        """Return a Python expression that is true while the fact holds of what is found under these expressions."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no condition")
+
+    def difference(self, *values: Any) -> str | None:
+        """Say which of the ways leads to what it should not, and to what; ``None`` if the fact holds."""
+        raise NotImplementedError(f"{type(self).__qualname__} does not say what is wrong")
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
+        values = []
+        for source in self.sources:
+            try:
+                values.append(source.evaluate(dict(roots)))
+            except GONE as error:
+                return f"{source} is gone ({type(error).__name__}: {error})"
         try:
-            holds = self.holds(self.source.evaluate(dict(roots)), self.other.evaluate(dict(roots)))
-        except GONE as error:
-            return f"{self.source} is gone ({type(error).__name__}: {error})"
-        return None if holds else self.OTHERWISE.format(self.source, self.other)
-
-    def problem(self, value: object) -> str | None:
-        return None
+            return self.difference(*values)
+        except GONE:  # what is asked of one, it does not have
+            return f"{self.places}: one is of another type than it was"
 
 
 @functools.cache

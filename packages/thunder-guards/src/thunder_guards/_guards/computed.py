@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder_guards._guards.base import GONE, Guard, Told, shown
+from thunder_guards._guards.base import SeveralGuard, Told, shown
 from thunder_guards.sources import Source
 from thunder_ir import Context, Proxy, TensorProxy, flat_proxies, literal, map_values
 from thunder_ir.passes import pair_outputs
@@ -81,7 +81,7 @@ def contents(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tuple(tensor.shape), tensor.dtype, values.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
-class ComputedValuesGuard(Guard):
+class ComputedValuesGuard(SeveralGuard):
     """What a program computes of some inputs alone is what it was.
 
     Args:
@@ -90,25 +90,24 @@ class ComputedValuesGuard(Guard):
         expected: the values by their names.
     """
 
-    __slots__ = ("expected", "inputs", "steps")
+    __slots__ = ("expected", "names", "steps")
 
     def __init__(
         self, inputs: Sequence[tuple[str, Source]], steps: Sequence[Step], expected: Mapping[str, torch.Tensor]
     ) -> None:
-        super().__init__(inputs[0][1])
-        self.inputs = tuple(inputs)
+        super().__init__(*[source for _, source in inputs])
+        self.names = tuple([name for name, _ in inputs])
         self.steps = tuple(steps)
         self.expected = dict(expected)
 
-    def condition(self, context: Context) -> str:
-        sources = ", ".join([source.expression(context) for _, source in self.inputs])
-        return f"{context.object(self.difference, 'computed_difference')}({sources}) is None"
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
+        return f"{context.object(self.difference, 'computed_difference')}({', '.join(values)}) is None"
 
     def told(self) -> Iterable[Told]:
         """Return what tells programs apart that see values which each computes in the same way."""
         numbered = {name: f"v{i}" for i, name in enumerate(self._computed_in_order())}
         steps = tuple([step.question(numbered) for step in self.steps])
-        asked = tuple([source.question for _, source in self.inputs])
+        asked = tuple([source.question for source in self.sources])
         if None not in asked and None not in steps and self.expected.keys() <= numbered.keys():
             question = ("computed", asked, steps, tuple([numbered[name] for name in self.expected]))
             yield question, self._look, tuple(map(contents, self.expected.values()))
@@ -116,10 +115,10 @@ class ComputedValuesGuard(Guard):
     def _computed_in_order(self) -> dict[str, None]:
         """Return the names of the inputs, and of what the steps compute."""
         outputs = [p.name for step in self.steps for p in flat_proxies(step.outputs)]
-        return dict.fromkeys([*[name for name, _ in self.inputs], *outputs])
+        return dict.fromkeys([*self.names, *outputs])
 
     def _look(self, context: Context) -> str:
-        sources = ", ".join([source.expression(context) for _, source in self.inputs])
+        sources = ", ".join([source.expression(context) for source in self.sources])
         return f"{context.object(self.seen, 'seen')}({sources})"
 
     def seen(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
@@ -135,19 +134,19 @@ class ComputedValuesGuard(Guard):
 
     def difference(self, *tensors: torch.Tensor) -> str | None:
         """Say which of the values is another one for these inputs; ``None`` if none is."""
-        values = self._values(tensors)
+        values, seen = self._values(tensors), f"a value that Python reads, computed of {self.places},"
         if isinstance(values, str):
-            return values
+            return f"{seen} {values}"
         for name, expected in self.expected.items():
             if not same_tensor(values[name], expected):
-                return f"is {shown(values[name].tolist())}, compiled for {shown(expected.tolist())}"
+                return f"{seen} is {shown(values[name].tolist())}, compiled for {shown(expected.tolist())}"
         return None
 
     def _values(self, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor] | str:
         """Return the values that come of these inputs, by name; a text that says why there are none."""
         if not all([isinstance(t, torch.Tensor) for t in tensors]):
             return "has no tensors"
-        values = {name: tensor for (name, _), tensor in zip(self.inputs, tensors, strict=True)}
+        values = dict(zip(self.names, tensors, strict=True))
         try:
             with torch.no_grad(), torch._C.DisableTorchFunction():
                 for step in self.steps:
@@ -155,14 +154,3 @@ class ComputedValuesGuard(Guard):
         except Exception as error:  # inputs of another kind, for which PyTorch raises what it likes
             return f"cannot be computed ({type(error).__name__})"
         return values
-
-    def problem(self, value: object) -> str | None:
-        return None
-
-    def failure(self, roots: Mapping[str, Any]) -> str | None:
-        try:
-            problem = self.difference(*[source.evaluate(dict(roots)) for _, source in self.inputs])
-        except GONE as error:
-            return f"{self.source} is gone ({type(error).__name__}: {error})"
-        sources = ", ".join([str(source) for _, source in self.inputs])
-        return None if problem is None else f"a value that Python reads, computed of {sources}, {problem}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from operator import is_
 from typing import Any
@@ -47,7 +46,10 @@ class LengthGuard(Guard):
 
 
 class KeysGuard(Guard):
-    """A dict has these keys in this order."""
+    """A dict has these keys, or a set these members, in this order.
+
+    The order in which equal sets show their members depends on how each was made.
+    """
 
     __slots__ = ("keys",)
 
@@ -68,45 +70,23 @@ class KeysGuard(Guard):
             yield "tuple({})", self.keys
 
     def problem(self, value: Any) -> str | None:
-        return (
-            None
-            if same_keys(value, self.keys)
-            else f"has keys {shown(list(value))}, compiled for {shown(list(self.keys))}"
-        )
+        if same_keys(value, self.keys):
+            return None
+        return f"has keys {shown(list(value))}, compiled for {shown(list(self.keys))}"
 
 
-def same_keys(mapping: Mapping[Any, Any], keys: tuple[Any, ...]) -> bool:
-    """Whether the keys of ``mapping`` are ``keys``, in order, each of the same type."""
-    return len(mapping) == len(keys) and all(map(_same_key, mapping, keys))
+def same_keys(container: Collection[Any], keys: tuple[Any, ...]) -> bool:
+    """Whether the keys or members of a container are ``keys``, in order, each of the same type."""
+    return len(container) == len(keys) and all(map(_same_key, container, keys))
 
 
 def _same_key(key: object, before: object) -> bool:
     return key is before or not isinstance(before, torch.nn.Module) and same_value(key, before)
 
 
-def same_members(members: Collection[Any], before: tuple[Any, ...]) -> bool:
-    """Whether a set has the members that it had, each of the same type, and shows them in the same order.
-
-    The order in which equal sets show their members depends on how each was made.
-    """
-    return len(members) == len(before) and all(map(_same_member, members, before))
-
-
-def _same_member(member: object, before: object) -> bool:
-    return member is before or bool(_typed(member) == _typed(before))
-
-
 def nth_key(container: Iterable[Any], index: int) -> Any:
     """Return a key of a dict, or a member of a set, by its place."""
     return next(itertools.islice(container, index, None))
-
-
-def _typed(member: Any) -> tuple[Any, ...]:
-    """Return what tells a member from others that are equal to it."""
-    cls = type(member)
-    if cls is tuple or cls is frozenset:
-        return cls, cls(map(_typed, member))
-    return (cls, member, math.copysign(1.0, member)) if cls is float else (cls, member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,64 +105,33 @@ class Has:
 
 
 class MembershipGuard(Guard):
-    """A key is in a dict or set, or is not.
+    """Keys are in a dict or set, or none of them is.
 
-    Where the container is held by the compiled function and the key must be absent, ``absent_slots`` lets the prologue
-    check it together with all others.
+    Where the container is held by the compiled function and the keys must be absent, ``absent_slots`` lets the prologue
+    check them together with all others.
     """
 
-    __slots__ = ("key", "present")
+    __slots__ = ("keys", "present")
 
-    def __init__(self, source: Source, key: object, present: bool) -> None:
+    def __init__(self, source: Source, keys: tuple[Any, ...], present: bool) -> None:
         super().__init__(source)
-        self.key = key
+        self.keys = keys
         self.present = present
 
     @property
     def absent_slots(self) -> list[tuple[Any, Any]]:
-        return [] if self.present or not self.source.is_held else [(self.source.held, self.key)]
+        return [] if self.present or not self.source.is_held else [(self.source.held, key) for key in self.keys]
 
     def condition(self, context: Context) -> str:
-        word = "in" if self.present else "not in"
-        return f"{literal(self.key, context)} {word} {self.source.expression(context)}"
+        word, here = "in" if self.present else "not in", self.source.expression(context)
+        return " and ".join([f"{literal(key, context)} {word} {here}" for key in self.keys])
 
     def facts(self) -> Iterable[tuple[Aspect, Any]]:
-        if is_looked_up(self.key):
-            yield Has(self.key), self.present
+        return [(Has(key), self.present) for key in self.keys if is_looked_up(key)]
 
     def problem(self, value: Any) -> str | None:
-        if (self.key in value) == self.present:
-            return None
-        return f"{'lacks' if self.present else 'has'} the key {shown(self.key)} now"
-
-
-class LacksGuard(Guard):
-    """A dict that the compiled function holds has none of some names; the prologue checks it together with others.
-
-    Args:
-        source: of the dict.
-        names: what it lacks.
-    """
-
-    __slots__ = ("names",)
-
-    def __init__(self, source: Source, names: tuple[str, ...]) -> None:
-        super().__init__(source)
-        self.names = names
-
-    @property
-    def absent_slots(self) -> list[tuple[Any, Any]]:
-        return [(self.source.held, name) for name in self.names]
-
-    def condition(self, context: Context) -> str:
-        return f"{self.source.expression(context)}.keys().isdisjoint({literal(self.names, context)})"
-
-    def facts(self) -> Iterable[tuple[Aspect, Any]]:
-        return [(Has(name), False) for name in self.names]
-
-    def problem(self, value: Any) -> str | None:
-        found = [name for name in self.names if name in value]
-        return f"has the key {shown(found[0])} now" if found else None
+        wrong = [key for key in self.keys if (key in value) != self.present]
+        return f"{'lacks' if self.present else 'has'} the key {shown(wrong[0])} now" if wrong else None
 
 
 class EmptyGuard(Guard):
@@ -209,28 +158,3 @@ class EmptyGuard(Guard):
 
     def problem(self, value: Any) -> str | None:
         return f"has {len(value)} items, compiled for none" if value else None
-
-
-class SetGuard(Guard):
-    """A set has the same members, in the same order."""
-
-    __slots__ = ("members",)
-
-    def __init__(self, source: Source, members: tuple[Any, ...]) -> None:
-        super().__init__(source)
-        self.members = members
-
-    def condition(self, context: Context) -> str:
-        same, members = context.object(same_members, "same_members"), context.object(self.members, "members")
-        return f"{same}({self.source.expression(context)}, {members})"
-
-    def facts(self) -> Iterable[tuple[Aspect, Any]]:
-        if is_looked_up(self.members):
-            yield "tuple({})", self.members
-
-    def problem(self, value: Any) -> str | None:
-        return (
-            None
-            if same_members(value, self.members)
-            else f"is {shown(list(value))}, compiled for {shown(list(self.members))}"
-        )

@@ -7,13 +7,13 @@ fastest where it is written out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, is_
 from typing import Any
 
-from thunder_guards._guards.base import GONE, Aspect, Guard, PairGuard, shown
+from thunder_guards._guards.base import Aspect, Guard, SeveralGuard, shown
 from thunder_guards.kinds import is_array
-from thunder_guards.sources import Source, held
+from thunder_guards.sources import Source
 from thunder_ir import Context
 
 GETTERS: dict[str, Callable[[Any], Any]] = {
@@ -25,24 +25,23 @@ GETTERS: dict[str, Callable[[Any], Any]] = {
 """What is looked at, by name."""
 
 
-class HeldPartGuard(Guard):
+class PartGuard(Guard):
     """A part of an object is the very same one: its type, a function's code, a class' order of bases.
 
     Args:
-        value: the object.
-        name: for messages.
+        source: of the object.
+        owner: the object.
         part: which of :data:`GETTERS`.
-        source: how to get at the object, if it is not to be kept alive.
     """
 
     __slots__ = ("part", "value")
 
-    def __init__(self, value: object, name: str, part: str, source: Source | None = None) -> None:
-        super().__init__(held(value, name) if source is None else source)
+    def __init__(self, source: Source, owner: object, part: str) -> None:
+        super().__init__(source)
         self.part = part
-        self.value = GETTERS[part](value)
+        self.value = GETTERS[part](owner)
 
-    def expecting(self, value: object) -> HeldPartGuard:
+    def expecting(self, value: object) -> PartGuard:
         """Return a guard of the same source's part that expects another object there."""
         if value is self.value:
             return self
@@ -52,9 +51,10 @@ class HeldPartGuard(Guard):
 
     def condition(self, context: Context) -> str:
         here = self.source.expression(context)
-        now = f"type({here})" if self.part == "type" else f"{here}.{self.part}"
+        if self.part == "type":
+            return f"type({here}) is {context.object(self.value, self.value.__name__)}"
         expected = "None" if self.value is None else context.object(self.value, self.part.strip("_"))
-        return f"{now} is {expected}"
+        return f"{here}.{self.part} is {expected}"
 
     def facts(self) -> Iterable[tuple[Aspect, Any]]:
         if self.part == "type":
@@ -64,7 +64,11 @@ class HeldPartGuard(Guard):
 
     def problem(self, value: object) -> str | None:
         now = GETTERS[self.part](value)
-        return None if now is self.value else f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
+        if now is self.value:
+            return None
+        if self.part == "type":
+            return f"is of type {now.__qualname__}, compiled for {self.value.__qualname__}"
+        return f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
 
 
 GATHERED = ("type", "__dict__")
@@ -73,7 +77,7 @@ FEW = 12
 """How many checks are written out, which takes calls less time and compiling more."""
 
 
-def gathered(guards: Sequence[HeldPartGuard], context: Context) -> list[str]:
+def gathered(guards: Sequence[PartGuard], context: Context) -> list[str]:
     """Return conditions that check these guards: one for each of :data:`GATHERED` that many of them are about."""
     same, conditions = context.object(is_, "is_"), []
     for part in GATHERED:
@@ -89,53 +93,35 @@ def gathered(guards: Sequence[HeldPartGuard], context: Context) -> list[str]:
     return conditions
 
 
-class SameObjectGuard(PairGuard):
-    """Two ways lead to one object."""
+class SameObjectGuard(SeveralGuard):
+    """Two ways lead to one object, as with tied parameters."""
 
     __slots__ = ()
-    OTHERWISE = "{} and {} are two objects now, compiled for one"
 
-    def condition(self, context: Context) -> str:
-        return f"{self.source.expression(context)} is {self.other.expression(context)}"
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
+        return " is ".join(values)
 
-    def holds(self, first: object, second: object) -> bool:
-        return first is second
+    def difference(self, *values: Any) -> str | None:
+        return None if values[0] is values[1] else f"{self.places} are two objects now, compiled for one"
 
 
-class DistinctObjectsGuard(Guard):
-    """Objects are different ones, as they were.
+class DistinctObjectsGuard(SeveralGuard):
+    """Objects are different ones, as they were."""
 
-    Args:
-        sources: two or more.
-    """
+    __slots__ = ()
 
-    __slots__ = ("sources",)
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
+        if len(values) == 2:
+            return " is not ".join(values)
+        return f"len({{*map(id, [{', '.join(values)}])}}) == {len(values)}"  # alive together: some are made when asked
 
-    def __init__(self, sources: tuple[Source, ...]) -> None:
-        super().__init__(sources[0])
-        self.sources = sources
-
-    def condition(self, context: Context) -> str:
-        if len(self.sources) == 2:
-            a, b = (s.expression(context) for s in self.sources)
-            return f"{a} is not {b}"
-        those = ", ".join([s.expression(context) for s in self.sources])  # alive together: some are made by being asked
-        return f"len({{*map(id, [{those}])}}) == {len(self.sources)}"
-
-    def failure(self, roots: Mapping[str, Any]) -> str | None:
-        try:
-            found = [s.evaluate(dict(roots)) for s in self.sources]
-        except GONE as error:
-            return f"one of {', '.join(map(str, self.sources))} is gone ({error})"
-        if len(set(map(id, found))) == len(found):
+    def difference(self, *values: Any) -> str | None:
+        if len(set(map(id, values))) == len(values):
             return None
-        return f"two of {', '.join(map(str, self.sources))} are one object now, compiled for different ones"
-
-    def problem(self, value: object) -> str | None:
-        return None
+        return f"two of {self.places} are one object now, compiled for different ones"
 
 
-class NotHeldGuard(Guard):
+class NotHeldGuard(SeveralGuard):
     """Objects are none of those that the compiled function holds.
 
     Args:
@@ -143,31 +129,22 @@ class NotHeldGuard(Guard):
         others: those that are held, which are not kept alive for this.
     """
 
-    __slots__ = ("ids", "sources")
+    __slots__ = ("ids",)
 
-    def __init__(self, sources: tuple[Source, ...], others: Iterable[object]) -> None:
-        super().__init__(sources[0])
-        self.sources = sources
+    def __init__(self, sources: Sequence[Source], others: Iterable[object]) -> None:
+        super().__init__(*sources)
         self.ids = frozenset(map(id, others))
 
-    def condition(self, context: Context) -> str:
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
         ids = context.object(self.ids, "held_ids")
-        if len(self.sources) == 1:
-            return f"id({self.source.expression(context)}) not in {ids}"
-        those = ", ".join([s.expression(context) for s in self.sources])
-        return f"{ids}.isdisjoint(map(id, [{those}]))"
+        if len(values) == 1:
+            return f"id({values[0]}) not in {ids}"
+        return f"{ids}.isdisjoint(map(id, [{', '.join(values)}]))"
 
-    def failure(self, roots: Mapping[str, Any]) -> str | None:
-        for source in self.sources:
-            try:
-                found = source.evaluate(dict(roots))
-            except GONE as error:
-                return f"{source} is gone ({error})"
+    def difference(self, *values: Any) -> str | None:
+        for source, found in zip(self.sources, values, strict=True):
             if id(found) in self.ids:
                 return f"{source} is an object that the program reads elsewhere, {shown(found)}; compiled for another"
-        return None
-
-    def problem(self, value: object) -> str | None:
         return None
 
 

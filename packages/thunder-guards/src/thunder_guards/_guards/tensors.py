@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_guards._guards.base import Aspect, Guard, PairGuard
+from thunder_guards._guards.base import Aspect, Guard, SeveralGuard
 from thunder_guards._guards.values import is_looked_up
 from thunder_guards.sources import Source
 from thunder_ir import Context, quickly_made
@@ -139,19 +139,6 @@ def python_checker(metadata: Sequence[TensorMetadata]) -> Callable[..., bool]:
     return check
 
 
-class SameTensorGuard(PairGuard):
-    """Two ways lead to one tensor, as with tied parameters."""
-
-    __slots__ = ()
-    OTHERWISE = "{} and {} are two tensors now, compiled for one"
-
-    def condition(self, context: Context) -> str:
-        return f"{self.source.expression(context)} is {self.other.expression(context)}"
-
-    def holds(self, first: object, second: object) -> bool:
-        return first is second
-
-
 class ToldGuard(Guard):
     """What a function says of a tensor is what it was.
 
@@ -177,46 +164,34 @@ class ToldGuard(Guard):
 
     def problem(self, value: Any) -> str | None:
         now = self.tell(value)
-        return None if now == self.value else f"is {now}, compiled for {self.value}"
+        return None if now == self.value else f"has {self.tell.__name__}() {now}, compiled for {self.value}"
 
 
-class DistinctTensorsGuard(Guard):
-    """Tensors among the arguments are different objects where they were, and do not share memory where that matters.
+class SharedStorageGuard(SeveralGuard):
+    """Two tensors share a storage, as they did."""
 
-    Args:
-        source: the first of them.
-        others: the rest.
-        storages: whether their memory must be apart too: for programs that write to one of them.
-    """
+    __slots__ = ()
 
-    __slots__ = ("others", "storages")
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
+        key = context.object(storage_key, "storage_key")
+        return " == ".join([f"{key}({value})" for value in values])
 
-    def __init__(self, source: Source, others: tuple[Source, ...], storages: bool) -> None:
-        super().__init__(source)
-        self.others = others
-        self.storages = storages
+    def difference(self, *values: Any) -> str | None:
+        return None if len(set(map(storage_key, values))) == 1 else f"{self.places} no longer share memory"
 
-    def condition(self, context: Context) -> str:
-        return self.condition_of([s.expression(context) for s in (self.source, *self.others)], context)
 
-    def condition_of(self, tensors: Iterable[str], context: Context) -> str:
-        """Return the condition for tensors that are found under these expressions."""
-        check = apart_in_memory if self.storages else distinct
-        return f"{context.object(check, check.__name__)}({', '.join(tensors)})"
+class ApartInMemoryGuard(SeveralGuard):
+    """Tensors share no memory, as they did not: for programs that write to one of them."""
 
-    def failure(self, roots: Mapping[str, Any]) -> str | None:
-        try:
-            tensors = [s.evaluate(dict(roots)) for s in (self.source, *self.others)]
-        except (LookupError, AttributeError) as error:
-            return f"an argument is gone ({error})"
-        if not all(isinstance(t, torch.Tensor) for t in tensors):
-            return f"one of {', '.join(map(str, (self.source, *self.others)))} is no tensor any more"
-        if (apart_in_memory if self.storages else distinct)(*tensors):
-            return None
-        return f"{', '.join(map(str, (self.source, *self.others)))} share memory now; compiled for tensors apart"
+    __slots__ = ()
 
-    def problem(self, value: object) -> str | None:
-        return None
+    def condition_of(self, values: Sequence[str], context: Context) -> str:
+        return f"{context.object(apart_in_memory, 'apart_in_memory')}({', '.join(values)})"
+
+    def difference(self, *values: Any) -> str | None:
+        if not all([isinstance(t, torch.Tensor) for t in values]):
+            return f"one of {self.places} is no tensor any more"
+        return None if apart_in_memory(*values) else f"{self.places} share memory now; compiled for tensors apart"
 
 
 def distinct(*tensors: torch.Tensor) -> bool:

@@ -183,27 +183,6 @@ class SameAsBeforeGuard(Guard):
         return None if value is before else f"is another object, {shown(value)}; compiled for {shown(before)}"
 
 
-class TypeGuard(Guard):
-    """An object is of the very same type."""
-
-    __slots__ = ("type",)
-
-    def __init__(self, source: Source, type_: type) -> None:
-        super().__init__(source)
-        self.type = type_
-
-    def condition(self, context: Context) -> str:
-        return f"type({self.source.expression(context)}) is {context.object(self.type, self.type.__name__)}"
-
-    def facts(self) -> Iterable[tuple[Aspect, Any]]:
-        yield "type({})", self.type
-
-    def problem(self, value: object) -> str | None:
-        if type(value) is self.type:
-            return None
-        return f"is of type {type(value).__qualname__}, compiled for {self.type.__qualname__}"
-
-
 class AttributeAbsentGuard(Guard):
     """An object has no attribute of that name."""
 

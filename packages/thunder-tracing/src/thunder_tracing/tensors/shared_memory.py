@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from thunder_guards import (
-    DistinctTensorsGuard,
-    PlaceInStorageGuard,
-    SameTensorGuard,
+    ApartInMemoryGuard,
+    SameObjectGuard,
     SharedStorageGuard,
     TensorGuard,
+    ToldGuard,
     metadata_of,
 )
 from thunder_guards.errors import AcquisitionError
@@ -89,8 +89,7 @@ class SharedMemory:
             return
         sources = [group[0].source for group in self._inputs.values()]
         if len(sources) > 1:
-            guard = DistinctTensorsGuard(sources[0], tuple(sources[1:]), storages=True)
-            self.calls.external.require(guard, "apart")
+            self.calls.external.require(ApartInMemoryGuard(*sources), "apart")
 
     def _require_bases(self) -> None:
         """If autograd records a write to an input, guard that views to it lie in the memory of what they view.
@@ -135,7 +134,7 @@ class SharedMemory:
             viewed = self._of_memory(base, storage, Source(source, "attribute", "_base"), None)
             self.calls.take_in(base, viewed)
         elif viewed is not None:
-            guard = SameTensorGuard(Source(source, "attribute", "_base"), viewed.source)
+            guard = SameObjectGuard(Source(source, "attribute", "_base"), viewed.source)
             self.calls.external.require(guard, str(source), "_base")
         made = self._of_memory(tensor, storage, source, slot) if viewed is None else self._view(tensor, viewed, source)
         self.calls.ask(made, "_is_view", is_view, call=True)
@@ -186,7 +185,7 @@ class SharedMemory:
     def _guarded(self, tensor: T, proxy: Any, source: Source) -> TracedTensor:
         require = self.calls.external.require
         require(TensorGuard(source, metadata_of(tensor)), str(source), "metadata")
-        require(PlaceInStorageGuard(source, place_in_storage(tensor)), str(source), "place in storage")
+        require(ToldGuard(source, place_in_storage, place_in_storage(tensor)), str(source), "place in storage")
         traced: TracedTensor = self.calls.new_traced(proxy, type(tensor))
         traced._argument, traced._given = source, tensor
         return traced
