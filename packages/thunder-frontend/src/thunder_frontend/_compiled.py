@@ -94,7 +94,7 @@ class CompiledFunction(CompileData):
         self._weakly_held: dict[int, list[weakref.ref[Any]]] = {}
         self._dead: deque[int] = deque()
         self._dynamic = DynamicValues(options.cache == "symbolic values", waits=options.cache == "auto")
-        self._dispatcher = Dispatcher(self._miss, self._dynamic.symbolic)
+        self._dispatcher = Dispatcher(self._miss)
         self.stats = CompileStats(lambda: self._dispatcher.calls, self.compiled)
         self._dispatch = self._dispatcher.call if options.cache != "same input" else self.same_input
 

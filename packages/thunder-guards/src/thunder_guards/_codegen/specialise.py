@@ -15,7 +15,6 @@ from thunder_guards._codegen.generated import INDENT, Generated
 from thunder_guards._codegen.prologue import constraints_of, passed, prologue_lines, unpacked
 from thunder_guards._guards import SameAsBeforeGuard, TensorGuard
 from thunder_guards.program import Program
-from thunder_guards.symbolic import fixed_numbers
 from thunder_guards.templates import proxies_of
 
 
@@ -37,12 +36,6 @@ class Specialisation:
         """Return the objects among the arguments that it was compiled for, and does not keep alive."""
         found = [g.reference() for g in self.program.guards if isinstance(g, SameAsBeforeGuard)]
         return [value for value in found if value is not None]
-
-    def is_symbolic(self) -> bool:
-        """Whether it serves calls of several sizes, or with several numbers among their arguments."""
-        numbers = self.program.numbers
-        fixed = {id(number) for number, _ in fixed_numbers(numbers, self.program.computation.constraints)}
-        return any([n.source.is_of_the_call() and id(n) not in fixed for n in numbers])
 
     def forget(self) -> None:
         """Drop the text of the generated function, which tracebacks show."""
