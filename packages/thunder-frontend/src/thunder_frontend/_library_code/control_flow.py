@@ -15,6 +15,7 @@ from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch.utils import _pytree as pytree
 
+from thunder_frontend._library_code.module_calls import answered
 from thunder_interpreter import Interpreted
 
 
@@ -55,9 +56,8 @@ def associative_scan(combine: Callable[..., Any], xs: Sequence[Any], additional_
     return generic_associative_scan(combine, xs, additional_inputs=additional_inputs)  # type: ignore[no-untyped-call]
 
 
-def choose(pred: torch.Tensor, true_fn: object, false_fn: object, operands: Sequence[Any]) -> Any:
-    """Do what ``torch.cond`` does for a tensor; the acquisition answers."""
-    raise RuntimeError("a choice is made outside of an acquisition")
+choose = answered("choose")
+"""``(pred, true_fn, false_fn, operands)``: does what ``torch.cond`` does for a tensor."""
 
 
 def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:

@@ -9,12 +9,7 @@ from typing import Any
 import torch
 
 HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
-GLOBAL_HOOKS = (
-    "_global_backward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-)
+GLOBAL_HOOKS = tuple([f"_global{name}" for name in HOOKS])
 IMPLEMENTATIONS = ("_call_impl", "_compiled_call_impl")
 """What a call of a module runs: the second, if it is set, which ``Module.compile`` does."""
 MODULES = torch.nn.modules.module
@@ -42,19 +37,30 @@ def may_matter(hooks: str) -> bool:
     return "backward" not in hooks or torch.is_grad_enabled()
 
 
-def runs_forward_alone(module: torch.nn.Module) -> bool:
-    """Whether calling a module means calling its ``forward`` and nothing else; the acquisition answers."""
-    raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
+def answered(name: str) -> Callable[..., Any]:
+    """Return a function that the code here calls, and which the acquisition answers."""
+
+    def ask(*args: Any) -> Any:
+        raise RuntimeError(f"{name} is called outside of an acquisition, with {args}")
+
+    ask.__name__ = ask.__qualname__ = name
+    return ask
 
 
-def begin_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Begin a call of a module, or answer it; the acquisition answers."""
-    raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
-
-
-def end_module(run: object, result: object) -> Any:
-    """End a call of a module that :func:`begin_module` began; the acquisition answers."""
-    raise RuntimeError(f"a module is left outside of an acquisition ({run})")
+runs_forward_alone = answered("runs_forward_alone")
+"""``(module)``: whether calling a module means calling its ``forward`` and nothing else."""
+begin_module = answered("begin_module")
+"""``(module, args, kwargs)``: begins a call of a module, or returns :class:`Again`."""
+end_module = answered("end_module")
+"""``(begun, result)``: ends what :func:`begin_module` began."""
+enter_hooks = answered("enter_hooks")
+"""``(module)``: begins a call of a module with its hooks."""
+leave_hooks = answered("leave_hooks")
+"""``(begun)``: ends what :func:`enter_hooks` began."""
+enter_checkpoint = answered("enter_checkpoint")
+"""Begins a region that is computed again in the backward program."""
+leave_checkpoint = answered("leave_checkpoint")
+"""``(begun)``: ends what :func:`enter_checkpoint` began."""
 
 
 def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -81,26 +87,6 @@ def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
 def is_acquired() -> bool:
     """Return whether the call of this function is part of a program that is being acquired; an acquisition says yes."""
     return False
-
-
-def enter_hooks(module: torch.nn.Module) -> Any:
-    """Begin a call of a module with its hooks; the acquisition answers."""
-    raise RuntimeError(f"the hooks of {type(module).__name__} are called outside of an acquisition")
-
-
-def leave_hooks(before: object) -> None:
-    """End what :func:`enter_hooks` began; the acquisition answers."""
-    raise RuntimeError(f"the hooks of a module are left outside of an acquisition ({before})")
-
-
-def enter_checkpoint() -> Any:
-    """Begin a region that is computed again in the backward program; the acquisition answers."""
-    raise RuntimeError("a checkpoint is entered outside of an acquisition")
-
-
-def leave_checkpoint(before: object) -> None:
-    """End the region that :func:`enter_checkpoint` began; the acquisition answers."""
-    raise RuntimeError(f"a checkpoint is left outside of an acquisition ({before})")
 
 
 def checkpoint(

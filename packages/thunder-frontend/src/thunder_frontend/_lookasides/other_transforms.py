@@ -15,19 +15,10 @@ from thunder_frontend._lookasides import transform_calls
 from thunder_interpreter import Interpreted
 from thunder_tracing.derivatives.derivative_levels import Derivatives
 
-OF_LEVELS = tuple([
-    (name, getattr(place, name))
-    for place in (torch._C._functorch, vmap, eager_transforms, forward_ad, _vmap_internals)
-    for name in (
-        "_vmap_increment_nesting", "_vmap_decrement_nesting", "_add_batch_dim", "_remove_batch_dim",
-        "is_batchedtensor", "_grad_increment_nesting", "_grad_decrement_nesting", "_wrap_for_grad", "_unwrap_for_grad",
-        "_jvp_increment_nesting", "_jvp_decrement_nesting", "enter_jvp_nesting", "exit_jvp_nesting",
-        "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual", "_set_tensor_requires_grad",
-        "_autograd_grad", "lazy_load_decompositions", "_flat_vmap", "_vmap", "linearize", "functionalize",
-    )
-    if hasattr(place, name)
-])  # fmt: skip
-"""PyTorch's functions for levels: those in C, what some versions put around them, and what is built on them."""
+PLACES = (torch._C._functorch, vmap, eager_transforms, forward_ad, _vmap_internals)
+"""Where PyTorch's functions for levels are: those in C, what some versions put around them, what is built on them."""
+FOUND = tuple([named for place in PLACES for named in vars(place).items()])
+"""What is there, by name, before user code replaces any of it."""
 
 
 def transforms(acquisition: Acquiring) -> dict[Any, Any]:
@@ -59,7 +50,10 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
         "linearize": Interpreted(transform_calls.linearize),
         "functionalize": lambda func, *, remove="mutations": func,  # programs are functional in the end
     }
-    return {function: of_levels[name] for name, function in OF_LEVELS} | {
+    found = [
+        (vars(place)[name], answer) for place in PLACES for name, answer in of_levels.items() if name in vars(place)
+    ]
+    return dict(found) | {
         transform_calls.begin_batch: batches.enter,
         transform_calls.end_batch: lambda level, results: batches.end(level, _tensors_in(results)),
         transform_calls.leave_batch: batches.leave,

@@ -11,20 +11,20 @@ from torch._functorch.vmap import _create_batched_inputs, _unwrap_batched
 from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
+from thunder_frontend._library_code.module_calls import answered
 
-def begin_batch(size: object, randomness: str) -> int:
-    """Begin a level of ``torch.vmap``; the acquisition answers."""
-    raise RuntimeError(f"a batch of {size} begins outside of an acquisition")
-
-
-def end_batch(level: int, results: object) -> None:
-    """End what :func:`begin_batch` began, with the results; the acquisition answers."""
-    raise RuntimeError(f"batch {level} ends outside of an acquisition")
-
-
-def leave_batch() -> None:
-    """End what :func:`begin_batch` began, with results or an exception; the acquisition answers."""
-    raise RuntimeError("a batch is left outside of an acquisition")
+begin_batch = answered("begin_batch")
+"""``(size, randomness)``: begins a level of ``torch.vmap``."""
+end_batch = answered("end_batch")
+"""``(level, results)``: ends what :func:`begin_batch` began, with the results."""
+leave_batch = answered("leave_batch")
+"""Ends what :func:`begin_batch` began, with results or an exception."""
+begin_linear = answered("begin_linear")
+"""Begins a level of forward derivatives along tangents yet to come."""
+unknown_tangent = answered("unknown_tangent")
+"""``(primal)``: returns what stands for a tangent."""
+end_linear = answered("end_linear")
+"""``(tangents, results)``: ends what :func:`begin_linear` began; returns what pushes tangents, if there is a result."""
 
 
 def flat_vmap(
@@ -65,21 +65,6 @@ def vmap_with_none(
         return pytree.tree_unflatten([next(found) if there else None for there in places], structures[0])
 
     return batched if allow_none_pass_through else torch.vmap(func, in_dims, out_dims)
-
-
-def begin_linear() -> int:
-    """Begin a level of forward derivatives along tangents yet to come; the acquisition answers."""
-    raise RuntimeError("a function is linearized outside of an acquisition")
-
-
-def unknown_tangent(primal: torch.Tensor) -> torch.Tensor:
-    """Return what stands for a tangent; the acquisition answers."""
-    raise RuntimeError(f"a tangent of shape {tuple(primal.shape)} is made outside of an acquisition")
-
-
-def end_linear(tangents: list[Any], results: list[Any]) -> Any:
-    """End what :func:`begin_linear` began; return what pushes tangents, or ``None`` for an exception."""
-    raise RuntimeError(f"a level of {len(tangents)} tangents and {len(results)} results ends outside of an acquisition")
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
