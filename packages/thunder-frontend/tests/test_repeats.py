@@ -99,7 +99,7 @@ def guarded(fn):
     return Counter(
         (type(g).__name__, str(g.source), getattr(g, "part", None), repr(key))
         for g in program.guards
-        for key in getattr(g, "names", (getattr(g, "key", None),))
+        for key in getattr(g, "keys", (None,))
     )
 
 
