@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 
 from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, number_proxy
 from thunder_torch.convert import proxy_of
+from thunder_torch.randomness import Generators
 from thunder_tracing.bailouts import Bailout
 from thunder_tracing.tensors.array_calls import as_tensor
 from thunder_tracing.tensors.recorded_arrays import EXAMPLES
@@ -102,7 +103,7 @@ def examples_of(
 
 
 class DrawnFrom:
-    """The generators of Python's and NumPy's that a program draws from.
+    """The generators that a program draws from: PyTorch's, Python's and NumPy's.
 
     Args:
         trace: the program.
@@ -110,13 +111,21 @@ class DrawnFrom:
 
     def __init__(self, trace: Trace) -> None:
         draws = [b.args[0] for b in trace.bound_symbols if b.args and isinstance(b.args[0], Draw)]
-        self.generators = list({id(d.generator): d.generator for d in draws}.values())
+        self._of_torch = Generators.of(trace)
+        self._others = {id(d.generator): d.generator for d in draws}
+        self._places = (*self._of_torch.devices, *map(id, self._of_torch.given), *self._others)
 
-    def states(self) -> list[Any]:
-        """Return their states."""
-        return [state_of(g) for g in self.generators]
+    def states(self) -> dict[Any, Any]:
+        """Return their states, by what tells them apart."""
+        devices, given = self._of_torch.states()
+        others = map(state_of, self._others.values())
+        return dict(zip(self._places, (*devices, *given, *others), strict=True))
 
-    def set_states(self, states: Sequence[Any]) -> None:
+    def set_states(self, states: Mapping[Any, Any]) -> None:
         """Set them to states that they had."""
-        for generator, state in zip(self.generators, states, strict=True):
-            set_state_of(generator, state)
+        of_torch = self._of_torch
+        self._of_torch.set_states(
+            (tuple([states[d] for d in of_torch.devices]), tuple([states[id(g)] for g in of_torch.given]))
+        )
+        for place, generator in self._others.items():
+            set_state_of(generator, states[place])

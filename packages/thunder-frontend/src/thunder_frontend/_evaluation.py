@@ -15,7 +15,6 @@ from thunder_guards.errors import DataDependentError
 from thunder_guards.program import Input
 from thunder_guards.symbolic import NumberInput
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
-from thunder_torch.randomness import Generators
 from thunder_tracing.bailouts import Check
 
 
@@ -74,23 +73,16 @@ class Evaluation:
             raise DataDependentError(f"Python needs a value that cannot be computed before the run: {error}") from error
 
     def _run(self, piece: Trace) -> None:
-        generators, drawn = Generators.of(piece), DrawnFrom(piece)
-        places = (*generators.devices, *map(id, generators.given))
-        devices, given = generators.states()
-        states = [self._states.get(p, state) for p, state in zip(places, (*devices, *given), strict=True)]
+        drawn = DrawnFrom(piece)
+        before = drawn.states()
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())
             stack.enter_context(torch.no_grad())
             for kind in ("cpu", "cuda"):
                 stack.enter_context(torch.autocast(kind, enabled=False))
             run = transform_for_execution(piece, ()).python_callable()
-            stack.enter_context(generators.replaying((tuple(states[: len(devices)]), tuple(states[len(devices) :]))))
-            stack.callback(drawn.set_states, drawn.states())
-            drawn.set_states(
-                [self._states.get(id(g), s) for g, s in zip(drawn.generators, drawn.states(), strict=True)]
-            )
+            stack.callback(drawn.set_states, before)
+            drawn.set_states(before | self._states)
             results = run(*[self._values[p.name] for p in piece.inputs])
-            devices, given = generators.states()
-            self._states.update(zip(places, (*devices, *given), strict=True))
-            self._states.update(zip(map(id, drawn.generators), drawn.states(), strict=True))
+            self._states.update(drawn.states())
         self._values.update({p.name: value for p, value in zip(piece.output, results, strict=True)})

@@ -29,7 +29,6 @@ from thunder_prims import tidy, tidy_apart
 from thunder_torch import DataDependentShapeError, sized, symbol_of
 from thunder_torch.differentiated import Backward, Differentiated, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
-from thunder_torch.randomness import Generators
 from thunder_torch.uncast import uncast
 from thunder_tracing.bailouts import Bailout, Check, EagerFallback
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
@@ -103,7 +102,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     if program.tried or _claims_sizes(computation):
         run = as_eager_on_failure(run, Exception if program.tried else DataDependentShapeError)
     if _may_begin_anew(program, computation):
-        run = rewinding(run, Generators.of(computation), DrawnFrom(computation))
+        run = rewinding(run, DrawnFrom(computation))
     if any([on for on, _ in program.environment.environment.autocast]):
         run = uncast(run)
     if builder.constraints:
@@ -217,16 +216,15 @@ def as_eager_on_failure(run: Callable[..., Any], failure: type[Exception]) -> Ca
     return tried
 
 
-def rewinding(run: Callable[..., Any], generators: Generators, drawn: DrawnFrom) -> Callable[..., Any]:
+def rewinding(run: Callable[..., Any], drawn: DrawnFrom) -> Callable[..., Any]:
     """Return ``run`` such that random numbers which it drew are drawn again where the call begins anew."""
 
     def rewound(*inputs: Any) -> Any:
-        before, drawn_before = generators.states(), drawn.states()
+        before = drawn.states()
         try:
             return run(*inputs)
         except Bailout:
-            generators.set_states(before)
-            drawn.set_states(drawn_before)
+            drawn.set_states(before)
             raise
 
     return rewound
