@@ -61,9 +61,6 @@ class DebugOptions:
 LANGUAGES = (None, "torch", "ltorch")
 DEFAULT_CACHE = "auto"
 DEFAULT_FALLBACK = "split"
-FALLBACKS = (DEFAULT_FALLBACK, "warn", "error")
-CACHES = ("auto", "constant values", "symbolic values", "same input", "no caching")
-SHARP_EDGES = (None, "allow", "warn", "error")
 EXTRA = {
     "check": "``'first-call'``: run eager beside the first call of each specialisation and compare",
     "memory_budget": "how much may be saved for the backward program: a fraction, or bytes",
@@ -120,18 +117,16 @@ class Options:
     def __post_init__(self) -> None:
         if not isinstance(self.debug, DebugOptions):
             raise TypeError(f"debug_options takes a thunder.DebugOptions, and {self.debug!r} is none")
-        _one_of("cache", self.cache, CACHES)
-        _one_of("fallback", self.fallback, FALLBACKS)
-        _one_of("sharp_edges", self.sharp_edges, SHARP_EDGES)
+        _one_of("cache", self.cache, [c.value for c in CACHE_OPTIONS])
+        _one_of("fallback", self.fallback, [f.value for f in FALLBACK_OPTIONS])
+        _one_of("sharp_edges", self.sharp_edges, [None, *[s.value for s in SHARP_EDGES_OPTIONS]])
         for name in self.extra:
             if name not in EXTRA:
                 raise TypeError(f"thunder.jit knows no option {name!r}; {_way_out(name)}")
         for transform in self.transforms:
             if not isinstance(transform, Transform):
                 raise TypeError(f"transforms takes instances of thunder.Transform, and {transform!r} is none")
-        check = self.extra.get("check")
-        if check is not None:
-            _one_of("check", check, ("first-call",))
+        _one_of("check", self.extra.get("check", "first-call"), ["first-call", None])
 
 
 def check_language(langctx: object) -> None:
@@ -148,7 +143,7 @@ def check_language(langctx: object) -> None:
         )
 
 
-def _one_of(name: str, value: object, choices: tuple[str | None, ...]) -> None:
+def _one_of(name: str, value: object, choices: Sequence[str | None]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
 
