@@ -336,28 +336,19 @@ class CompiledFunction(CompileData):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: DynamicValues | None, path: Path | None
     ) -> Compiled:
         with progress(self.name) as begins:
-            return self._compiled_in_stages(args, kwargs, dynamic, path, Timer(begins))
-
-    def _compiled_in_stages(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        dynamic: DynamicValues | None,
-        path: Path | None,
-        timer: Timer,
-    ) -> Compiled:
-        with timer("acquisition"):
-            program = self.acquired(args, kwargs, dynamic, path)
-        if self.options.debug.show_interpreter_progress:
-            print(f"{self.name}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
-        with torch.no_grad(), verifying(bool(self.options.debug.check_traces)):
-            try:
-                compiled = compile_program(program, self.options, timer)
-            except Exception as error:
-                refusal = because_of_builtins(error)
-                if refusal is None:
-                    raise
-                raise refusal from error
+            timer = Timer(begins)
+            with timer("acquisition"):
+                program = self.acquired(args, kwargs, dynamic, path)
+            if self.options.debug.show_interpreter_progress:
+                print(f"{self.name}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
+            with torch.no_grad(), verifying(bool(self.options.debug.check_traces)):
+                try:
+                    compiled = compile_program(program, self.options, timer)
+                except Exception as error:
+                    refusal = because_of_builtins(error)
+                    if refusal is None:
+                        raise
+                    raise refusal from error
         self.stats.phases.append(timer.seconds)
         return compiled
 
