@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 
 from thunder_executors import FusionExecutor
-from thunder_guards.errors import AcquisitionError
+from thunder_guards.errors import AcquisitionError, entries, traceback_of
 from thunder_guards.own_code import PACKAGES, name_in, package_of
 from thunder_interpreter import replaced_builtins
 from thunder_ir import BoundSymbol, Trace
@@ -52,20 +52,16 @@ def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback without Thunder's frames, and without a library's frames where Thunder called that."""
     frames: list[TracebackType] = []
     called_by_us = True
-    while traceback is not None:
-        owner = package_of(name_in(traceback.tb_frame.f_globals))
-        if _is_ours(owner) and not traceback.tb_frame.f_code.co_filename.startswith(GENERATED):
+    for entry in entries(traceback):
+        owner = package_of(name_in(entry.tb_frame.f_globals))
+        if _is_ours(owner) and not entry.tb_frame.f_code.co_filename.startswith(GENERATED):
             called_by_us = True
             while frames and _dispatches(frames[-1]):
                 frames.pop()
         elif not (called_by_us and owner in LIBRARIES):
             called_by_us = False
-            frames.append(traceback)
-        traceback = traceback.tb_next
-    kept: TracebackType | None = None
-    for frame in reversed(frames):
-        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return kept
+            frames.append(entry)
+    return traceback_of(frames)
 
 
 def users_stacklevel() -> int:
@@ -99,17 +95,16 @@ def _places(traceback: TracebackType | None, programs: Iterable[Trace]) -> list[
     """Say for each line of a running program in the traceback which of the user's lines it came from."""
     notes = []
     around: BoundSymbol | None = None  # the region that runs, if one does
-    while traceback is not None:
-        filename, within = traceback.tb_frame.f_code.co_filename, traceback.tb_next
+    for entry in entries(traceback):
+        filename, within = entry.tb_frame.f_code.co_filename, entry.tb_next
         calls_part = within is not None and within.tb_frame.f_code.co_filename == filename
         if filename.startswith(GENERATED) and not calls_part:
-            line = linecache.getline(filename, traceback.tb_lineno).strip()
+            line = linecache.getline(filename, entry.tb_lineno).strip()
             bound = _call_at(line, "".join(linecache.getlines(filename)), programs) or _call_within(around, line)
             around = bound if bound is not None and isinstance(bound.symbol.executor, FusionExecutor) else None
             if bound is not None and around is None and (where := bound.location) is not None:
                 source = linecache.getline(where.filename, where.line).strip()
                 notes.append(f"raised by {line.partition('  # ')[0]}\n  from {where}:  {source}")
-        traceback = traceback.tb_next
     return notes
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Iterator
-from traceback import walk_tb
+from collections.abc import Iterator, Sequence
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -53,24 +52,34 @@ def in_users_code(error: AcquisitionError) -> AcquisitionError:
     Where a module of PyTorch's is all that there is, the place is in that one.
     """
     frames, library = [], []
-    traceback = error.__traceback__
-    while traceback is not None:
+    for traceback in entries(error.__traceback__):
         module = name_in(traceback.tb_frame.f_globals)
         if package_of(module) not in _NOT_THE_USERS:
             frames.append(traceback)
         elif module.startswith(_LIBRARY):
             library.append(traceback)
-        traceback = traceback.tb_next
     frames = frames or library
     if not frames:
         return error
     code, line = frames[-1].tb_frame.f_code, frames[-1].tb_lineno
     text = linecache.getline(code.co_filename, line).strip()
     error.where = f"{code.co_filename}:{line}, in {code.co_name}" + (f": {text}" if text else "")
+    return error.with_traceback(traceback_of(frames))
+
+
+def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    """Yield the entries of a traceback, the outermost first."""
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def traceback_of(frames: Sequence[TracebackType]) -> TracebackType | None:
+    """Return a traceback of these frames alone, the outermost first; ``None`` if there are none."""
     kept: TracebackType | None = None
     for found in reversed(frames):
         kept = TracebackType(kept, found.tb_frame, found.tb_lasti, found.tb_lineno)
-    return error.with_traceback(kept)
+    return kept
 
 
 _LIBRARY = ("torch.nn.modules", "torch.nn.utils", "torch.optim", "torch.distributions")
@@ -79,24 +88,15 @@ _NOT_THE_USERS = PACKAGES | {"torch", "thunder"}
 
 def is_of_our_code(error: Exception) -> bool:
     """Whether an error was raised by code that user code had called Thunder for, and not by user code."""
-    within = itertools.dropwhile(lambda name: name.startswith("thunder_"), _modules(error))
-    return any(name.startswith("thunder_") for name in within)
-
-
-def _modules(error: Exception) -> Iterator[str]:
-    """Yield the names of the modules whose code an error went through."""
-    for frame, _ in walk_tb(error.__traceback__):
-        yield name_in(frame.f_globals)
+    ours = [name_in(tb.tb_frame.f_globals).startswith("thunder_") for tb in entries(error.__traceback__)]
+    return any(itertools.dropwhile(bool, ours))
 
 
 def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:
     """Return what an exception holds, for those that hold tensors or symbolic numbers: its arguments and attributes."""
-    held = (*error.args, *error.__dict__.values())
-    return (
-        (error.args, dict(error.__dict__))
-        if any(isinstance(h, (torch.Tensor, NumberProxy)) for h in held)
-        else ((), {})
-    )
+    if any(isinstance(held, (torch.Tensor, NumberProxy)) for held in (*error.args, *error.__dict__.values())):
+        return error.args, dict(error.__dict__)
+    return (), {}
 
 
 def with_state(error: Exception, state: tuple[Any, dict[str, Any]]) -> Exception:

@@ -23,12 +23,14 @@ from thunder_guards.own_code import package_of
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 
-def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:
-    """Decorate a function of classes: its answers are kept, and no class is by them."""
+def _told_by_class(compute: Callable[[type], bool]) -> Callable[[object], bool]:
+    """Return a function of objects that says what ``compute`` does of their classes, once for each; it keeps none."""
     answers: dict[int, bool] = {}
     references: dict[int, weakref.ref[type]] = {}
 
-    def answer(cls: type) -> bool:
+    @functools.wraps(compute)
+    def answer(value: object) -> bool:
+        cls = type(value)
         place = id(cls)
         try:
             return answers[place]
@@ -47,7 +49,7 @@ def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bo
 
 class _OfNumPy(type):
     def __instancecheck__(cls, value: object) -> bool:
-        return _is_numpy_scalar(type(value))
+        return _is_numpy_scalar(value)
 
 
 class NumPyScalar(metaclass=_OfNumPy):
@@ -63,10 +65,12 @@ class Number(metaclass=_OfNumbers):
     """Stands for ``numbers.Number`` where ``isinstance`` is asked: it asks no value for its ``__class__``."""
 
 
-@_once_for_each_class
-def _is_numpy_scalar(cls: type) -> bool:
+def _of_numpy_scalars(cls: type) -> bool:
     names = [base.__name__ for base in cls.__mro__ if base.__module__ == "numpy"]
     return "generic" in names and "void" not in names
+
+
+_is_numpy_scalar = _told_by_class(_of_numpy_scalars)
 
 
 SCALARS = (
@@ -109,14 +113,10 @@ BUFFERS = frozenset({
 """Classes, by module and name, of memory that code in C reads, and that may be read as a whole."""
 
 
-def is_value(value: object) -> bool:
+@_told_by_class
+def is_value(cls: type) -> bool:
     """Whether something is of a kind in :data:`VALUES`."""
-    return _is_value_class(type(value))
-
-
-@_once_for_each_class
-def _is_value_class(cls: type) -> bool:
-    return _is_numpy_scalar(cls) or issubclass(cls, tuple([kind for kind in VALUES if kind is not NumPyScalar]))
+    return _of_numpy_scalars(cls) or issubclass(cls, tuple([kind for kind in VALUES if kind is not NumPyScalar]))
 
 
 def has_attributes(value: object) -> bool:
@@ -124,10 +124,10 @@ def has_attributes(value: object) -> bool:
 
     A path keeps in slots what it computed of what it is.
     """
-    return hasattr(value, "__dict__") or _has_slots(type(value))
+    return hasattr(value, "__dict__") or _has_slots(value)
 
 
-@_once_for_each_class
+@_told_by_class
 def _has_slots(cls: type) -> bool:
     return any([owner.__flags__ & HEAP_TYPE and owner.__dict__.get("__slots__") for owner in cls.__mro__])
 
@@ -137,9 +137,10 @@ def is_container(value: object) -> bool:
     return type(value) in EXACT_CONTAINERS or isinstance(value, CONTAINERS) and not isinstance(value, torch.Size)
 
 
-def is_buffer(value: object) -> bool:
+@_told_by_class
+def is_buffer(cls: type) -> bool:
     """Whether something is memory that is read natively: an array of NumPy, of ctypes or of Python, a ``bytearray``."""
-    return _is_buffer_class(type(value))
+    return any([(base.__module__, base.__name__) in BUFFERS for base in cls.__mro__])
 
 
 def is_of_library(module: object) -> bool:
@@ -151,18 +152,9 @@ def is_of_library(module: object) -> bool:
 LIBRARIES = frozenset({"torch", "numpy", "functorch"})
 
 
-def is_array(value: object) -> bool:
+@_told_by_class
+def is_array(cls: type) -> bool:
     """Whether something is an array of NumPy, which shows not all of its dtypes as others can read them."""
-    return _is_array_class(type(value))
-
-
-@_once_for_each_class
-def _is_buffer_class(cls: type) -> bool:
-    return any([(base.__module__, base.__name__) in BUFFERS for base in cls.__mro__])
-
-
-@_once_for_each_class
-def _is_array_class(cls: type) -> bool:
     return any([(base.__module__, base.__name__) == ("numpy", "ndarray") for base in cls.__mro__])
 
 

@@ -53,19 +53,11 @@ class StandIns:
         )
         if not makes or not self._has_tensors(result):
             return result
-        if isinstance(result, dict):
-            items = [(self.of(key), self.of(value)) for key, value in result.items()]
-            result.clear()
-            result.update(items)
-        elif kind is frozenset:
-            return frozenset(map(self.of, result))
-        elif kind is set:
-            members = list(map(self.of, result))
-            result.clear()
-            result.update(members)
-        else:
-            for index, value in enumerate(result):
-                result[index] = self.of(value)
+        items = [*map(self.of, result.items() if isinstance(result, dict) else result)]  # of each of a pair
+        if kind is frozenset:
+            return frozenset(items)
+        result.clear()
+        (result.extend if kind in (list, deque) else result.update)(items)
         return result
 
     def _has_tensors(self, container: Any) -> bool:
