@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import decimal
 import sys
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from thunder_guards import MembershipGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import is_value
 from thunder_guards.mutations import MISSING
-from thunder_guards.sources import held
+from thunder_guards.sources import Source, held
 
 
 class Answers:
@@ -38,11 +39,18 @@ class Answers:
         given = tuple([a if is_value(a) else self._known.source_of(a) for a in args])
         if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
             return result
-        source = self._known.source_of(function)
+        return self._known.read(self._way_to(function), "call", given, result)
+
+    def _way_to(self, function: object) -> Source:
+        """Return how a program gets at a function; at the method of an external object in C by that object."""
+        source, name = self._known.source_of(function), getattr(function, "__name__", type(function).__name__)
+        if source is None and isinstance(function, types.BuiltinMethodType):
+            owner = self._known.source_of(function.__self__)
+            source = None if owner is None else Source(owner, "attribute", name)
         if source is None:
-            source = held(function, getattr(function, "__name__", type(function).__name__))
+            source = held(function, name)
             self._known.know(function, source)
-        return self._known.read(source, "call", given, result)
+        return source
 
     def asked(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Guard whether a query, about to be made, raises something."""

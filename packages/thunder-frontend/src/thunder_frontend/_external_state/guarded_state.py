@@ -87,7 +87,7 @@ class GuardedState(Known):
         reads = Reads(self.answers, self.classes, self.containers, self.attributes)
         self.functions = FunctionReads(self, reads)
         self.unwatched: Unwatched = Unwatched(self, reads)
-        self.states = NativeState(self)
+        self.states = NativeState(self, self.answers)
         self.process = ProcessSettings(self.answers)
         self.settings = LibrarySettings(self.answers)
         self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)

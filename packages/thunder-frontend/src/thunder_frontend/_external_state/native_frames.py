@@ -174,13 +174,12 @@ class NativeFrames:
         if answer is Answer.VARIES:
             return [name]
         self._states.called(fn, owner)
-        asks_state = self._states.answers(fn, owner)
-        asked = asks_state or answer is Answer.ASKED_AGAIN or is_question(fn, name)
+        asked = self._states.answers(fn, owner) or answer is Answer.ASKED_AGAIN or is_question(fn, name)
         if asked or isinstance(owner, contextvars.ContextVar):
-            return self._follow(self._answer_of(fn, owner, name, asks_state), names)
+            return self._follow(self._answer_of(fn, owner, name), names)
         return []
 
-    def _answer_of(self, fn: Callable[..., Any], owner: Any, name: str, asks_state: bool) -> list[Any]:
+    def _answer_of(self, fn: Callable[..., Any], owner: Any, name: str) -> list[Any]:
         """Ask a question without arguments, and guard the answer, if there is one; refuse one that takes arguments."""
         try:
             answer = fn()
@@ -189,10 +188,7 @@ class NativeFrames:
             return []
         except TypeError:
             refuse(name)
-        if asks_state:
-            self._states.answered(owner, name, (), answer)
-        else:
-            self._reads.answers.result_of(fn, (), answer)
+        self._reads.answers.result_of(fn, (), answer)
         return [answer]
 
     def _of(self, frame: types.FrameType, given: Sequence[Any]) -> list[types.FunctionType]:

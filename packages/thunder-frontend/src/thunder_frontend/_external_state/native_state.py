@@ -11,10 +11,10 @@ from collections import Counter
 from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
+from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.queries import refuse
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.sources import Source
 
 HASHES = "_hashlib _md5 _sha1 _sha2 _sha256 _sha512 _sha3 _blake2"
 ASKED_OF: dict[str, frozenset[str]] = {
@@ -38,11 +38,12 @@ class NativeState:
     """Guards what the methods of such objects answer.
 
     Args:
-        known: takes the guards.
+        known: tells which are outside.
+        answers: takes the guards.
     """
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, known: Known, answers: Answers) -> None:
+        self._known, self._answers = known, answers
         self._taken: Counter[int] = Counter()
         self._locks: dict[int, Any] = {}
 
@@ -106,7 +107,7 @@ class NativeState:
         """Guard whether user code has a lock that the program tries to get without waiting for ever."""
         if not hasattr(lock, "locked") or hasattr(lock, "_is_owned"):  # one that its owner gets again
             refuse(name)
-        self.answered(lock, "locked", (), lock.locked())
+        self._answers.result_of(lock.locked, (), lock.locked())
 
     def answers(self, fn: object, owner: object) -> bool:
         """Whether a call says something of the state of an external object that the program itself does not change."""
@@ -118,12 +119,6 @@ class NativeState:
             and not self._taken[id(owner)]
             and self._known.source_of(owner) is not None
         )
-
-    def answered(self, owner: object, name: str, args: tuple[Any, ...], result: object) -> Any:
-        """Guard what such a call returned; return what the program shall see."""
-        source = self._known.source_of(owner)
-        assert source is not None
-        return self._known.read(Source(source, "attribute", name), "call", args, result)
 
 
 def _asked_of(owner: object) -> frozenset[str] | None:

@@ -248,7 +248,7 @@ class OpaqueCalls:
                 return result
             return self._external.answers.result_of(query, tuple(args), result)
         if self._external.states.answers(fn, owner):
-            return self._external.states.answered(owner, name, tuple(args), result)
+            return self._external.answers.result_of(fn, tuple(args), result)
         reader = method_named(name).reads
         if reader is None:
             return result

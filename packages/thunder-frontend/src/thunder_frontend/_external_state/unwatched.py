@@ -27,7 +27,6 @@ from thunder_guards.kinds import (
     refuse_large,
     refuse_objects,
 )
-from thunder_guards.sources import Source
 
 SHOWN_BY_C = (types.SimpleNamespace, BaseException)
 """Objects with attributes whose own methods in C look at these."""
@@ -79,7 +78,7 @@ class Unwatched:
         elif isinstance(value, types.MethodType):  # which is another one each time that it is read
             self.escapes(value.__self__, watched)
         elif not isinstance(value, (*CODE, torch.nn.Module)):
-            self._object(value, source, watched)
+            self._object(value, watched)
 
     def looked_into(self, value: object, methods: Sequence[str] = (), depth: int = 2) -> None:
         """Guard an object, and those in a container, at which code in C looks.
@@ -138,14 +137,13 @@ class Unwatched:
             else:
                 self._reads.attributes.missing(value, name)
 
-    def _object(self, value: object, source: Source, watched: bool) -> None:
+    def _object(self, value: object, watched: bool) -> None:
         self._external.log.append(("touch", value))
         own = getattr(value, "__dict__", None)
         if own is not None and watched or id(value) in self._taken:
             return
         self._taken[id(value)] = value
-        if not source.is_held:
-            self._external.require(self._external.weakly_held.guard(source, value), id(value), "identity")
+        self._external.fix_identity(value)
         for name, item in list((own or {}).items()):
             self._reads.attributes.found(value, name, item)
             self._reads.containers.contents(item)

@@ -18,7 +18,6 @@ from thunder_frontend._external_state.native import hashable
 from thunder_frontend._external_state.opaque_calls import OpaqueCalls, makes_class
 from thunder_frontend._external_state.symbolic_numbers import compare_with_zero, identical, refuse_array, refuse_number
 from thunder_frontend._library_code.native_code import is_of_no_concern
-from thunder_guards import IdentityGuard
 from thunder_guards.errors import BeginAgain
 from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container, item_of
 from thunder_guards.mutations import MISSING, contents_of, kept_as
@@ -135,7 +134,7 @@ class Watch(Callbacks):
             return fixed(key)
         if isinstance(key, TracedTensor) and "_input" in key.__dict__:
             found = key._input
-            self.external.require(IdentityGuard(found.source, found.example, found.slot), id(found.example), "identity")
+            self.external.fix_identity(found.example, found.slot, found.source)
             return found.example
         return key
 

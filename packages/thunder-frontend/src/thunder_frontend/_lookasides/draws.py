@@ -113,8 +113,7 @@ class Draws:
         source = external.source_of(owner)
         if source is None or source.is_of_the_call() and not source.is_held:
             return False
-        if not source.is_held:
-            external.require(external.weakly_held.guard(source, owner), id(owner), "identity")
+        external.fix_identity(owner)
         return True
 
     def _given(self, value: Any) -> Any:
