@@ -122,6 +122,6 @@ def test_what_is_written_to_variables_is_compared():
 
 
 def test_numbers_among_results_are_compared():
-    Same().tree("the result", (1, "a", {"b": 2.0}), (1, "a", {"b": 2.0}))
-    with pytest.raises(DifferenceError, match="the result .* is 2.0, eager's 3.0"):
-        Same().tree("the result", (1, "a", {"b": 2.0}), (1, "a", {"b": 3.0}))
+    Same().object("the result", (1, "a", {"b": 2.0}), (1, "a", {"b": 2.0}))
+    with pytest.raises(DifferenceError, match="the result.* is 2.0, eager's 3.0"):
+        Same().object("the result", (1, "a", {"b": 2.0}), (1, "a", {"b": 3.0}))

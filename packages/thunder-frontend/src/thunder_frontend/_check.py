@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend._copies import copied, is_copied_whole
 from thunder_guards.errors import DifferenceError
-from thunder_guards.kinds import CODE, DICTS, is_value
+from thunder_guards.kinds import CODE, CONTAINERS, DICTS, is_value
 from thunder_torch.specs import storage_key
 
 
@@ -35,8 +35,8 @@ class FirstCallCheck:
             DifferenceError: naming what differs, and by how much.
         """
         same = Same()
-        same.tree("the result", result, self.expected)
-        same.tree("an argument", self._inputs, self._eager_inputs)
+        same.object("the result", result, self.expected)
+        same.object("an argument", self._inputs, self._eager_inputs)
         same.object("the state", *[getattr(f, "__self__", f) for f in (self._function, self._eager)])
         for what, our, eager in self._copies.pairs():
             same.object(what, our, eager)
@@ -50,19 +50,6 @@ class Same:
 
     def __init__(self) -> None:
         self._seen: dict[int, Any] = {}
-
-    def tree(self, what: str, result: object, expected: object) -> None:
-        """Compare two structures of objects.
-
-        Raises:
-            DifferenceError: they differ.
-        """
-        ours, structure = pytree.tree_flatten(result)
-        eagers, eager_structure = pytree.tree_flatten(expected)
-        if structure != eager_structure:
-            raise DifferenceError(f"{what} has another structure than eager's: {structure} and not {eager_structure}")
-        for index, (our, eager) in enumerate(zip(ours, eagers, strict=True)):
-            self.object(f"{what} (leaf {index})", our, eager)
 
     def object(self, what: str, our: Any, eager: Any) -> None:
         """Compare two objects. Of those that are neither tensors nor plain values, what they hold is compared.
@@ -78,6 +65,8 @@ class Same:
         elif is_value(eager) or is_value(our):
             if type(our) is not type(eager) or our != eager and our == our:
                 raise DifferenceError(f"{what} is {our!r}, eager's {eager!r}")
+        elif isinstance(eager, CONTAINERS) and type(our) is not type(eager):
+            raise DifferenceError(f"{what} is a {type(our).__name__}, eager's a {type(eager).__name__}")
         elif isinstance(eager, DICTS):
             self._items(what, our, eager)
         elif isinstance(eager, (list, tuple)):

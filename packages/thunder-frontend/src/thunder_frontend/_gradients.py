@@ -71,10 +71,9 @@ def grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
         >>> grad(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0], requires_grad=True))
         (tensor([ 3., 12.]),)
     """
-    compiled = fn if isinstance(fn, (CompiledFunction, ThunderModule)) else jit(fn)
-    both = value_and_grad(compiled)
+    both = value_and_grad(fn)
 
     def run(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
         return both(*args, **kwargs)[1]
 
-    return asking(compiled, run)
+    return asking(both, run)

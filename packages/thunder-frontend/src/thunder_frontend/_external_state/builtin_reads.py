@@ -92,8 +92,7 @@ def _rest(external: GuardedState, container: object, *rest: Any) -> None:
 
 
 def _get(external: GuardedState, container: Any, key: Any, *rest: Any) -> None:
-    present = key in container
-    if present:
+    if key in container:
         external.containers.item(container, key, item_of(container, key))
     else:
         external.containers.membership(container, key, False)
@@ -105,23 +104,13 @@ def _all_items(external: GuardedState, container: object, *rest: Any) -> None:
         external.containers.item(container, key, value)
 
 
-def _keys(external: GuardedState, container: object, *rest: Any) -> None:
+def _structure(external: GuardedState, container: object, *rest: Any) -> None:
     external.containers.structure(container)
-
-
-def _len(external: GuardedState, container: object) -> None:
-    if isinstance(container, DICTS):
-        external.containers.keys(container)
-    elif isinstance(container, (*LISTS, *SETS)):
-        external.containers.structure(container)
 
 
 def _bool(external: GuardedState, value: object = None) -> None:
     if is_container(value) and external.source_of(value) is not None:
-        if value:
-            _len(external, value)
-        else:
-            external.containers.empty(value)
+        (external.containers.structure if value else external.containers.empty)(value)
 
 
 def _names(external: GuardedState, value: object = None) -> None:
@@ -145,7 +134,7 @@ SEARCHES = Native(reads=_nothing, calls=(), searches=True)
 TRUTH = Native(before=_bool, reads=_nothing, asks_objects=True)
 file(Native(reads=_nothing), isinstance, issubclass, operator.is_, operator.is_not, id, callable, type)
 file(TRUTH, bool, operator.truth, operator.not_)
-file(Native(reads=_len, asks_objects=True), len)
+file(Native(reads=_structure, asks_objects=True), len)
 file(Native(before=_names), dir)
 file(replace(SEARCHES, before=_rest, reads=_contains, calls=EQUAL, asks_objects=True), operator.contains)
 file(replace(SEARCHES, before=found_in_dict, asks_objects=True), operator.getitem)
@@ -169,8 +158,7 @@ file(
 _METHODS: dict[str, Native] = {}
 for _native, _names_of in (
     (Native(reads=_all_items), "items values"),
-    (Native(reads=_keys), "keys"),
-    (Native(reads=_len), "__len__"),
+    (Native(reads=_structure), "keys __len__"),
     (Native(reads=_elements), "__iter__"),
     (Native(reads=_get, calls=KEYS), "get"),
     (Native(reads=_nothing, calls=KEYS), "__getitem__"),

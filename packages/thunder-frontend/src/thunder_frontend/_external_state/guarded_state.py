@@ -92,6 +92,10 @@ class GuardedState(Known):
         self.settings = LibrarySettings(self.answers)
         self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)
         self.templates: dict[int, tuple[Any, Any]] = {}
+        # what tracers ask
+        self.contents, self.keys = self.containers.contents, self.containers.keys
+        self.item, self.deleted = self.containers.item, self.containers.deleted
+        self.lookup, self.result_of = self.classes.lookup, self.answers.result_of
 
     def hold(self, value: Any, name: str) -> None:
         """Note an object that the compiled function itself holds, such as the function's own or its module.
@@ -268,32 +272,6 @@ class GuardedState(Known):
             return self._number(value, source)
         self._take(source, value, None)
         return value
-
-    # --- what tracers ask ----------------------------------------------------------------------------------------
-
-    def contents(self, container: object) -> None:
-        """Guard all that an external container holds."""
-        self.containers.contents(container)
-
-    def keys(self, container: object) -> None:
-        """Guard the keys of an external dict and their order."""
-        self.containers.keys(container)
-
-    def item(self, container: object, key: object, value: object) -> Any:
-        """Guard ``container[key]``; return what the program shall see."""
-        return self.containers.item(container, key, value)
-
-    def deleted(self, write: Write) -> None:
-        """Guard whether something was there that the program deleted in the end."""
-        self.containers.deleted(write)
-
-    def lookup(self, cls: type, name: str) -> Any:
-        """Guard and return what a class or its bases hold under a name."""
-        return self.classes.lookup(cls, name)
-
-    def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
-        """Guard what a question without effects was answered; return what the program shall see."""
-        return self.answers.result_of(function, args, result)
 
     # --- what the interpreter loads --------------------------------------------------------------------------------
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Self, TypeAlias
 
 from thunder_guards.sources import Source
@@ -64,7 +63,7 @@ class Guard:
         question = self.source.question
         if question is not None:
             for aspect, answer in self.facts():
-                yield (question, aspect), Look(self.source, aspect), answer
+                yield (question, aspect), partial(_look, self.source, aspect), answer
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say how the fact fails to hold now, with old and new value; ``None`` if it holds."""
@@ -82,24 +81,10 @@ class Guard:
         return f"<{type(self).__name__} of {self.source}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Looks at a value.
-
-    Args:
-        source: of the value.
-        aspect: what is looked at of it.
-    """
-
-    source: Source
-    aspect: Aspect
-
-    def __call__(self, context: Context) -> str:
-        """Return the Python source that looks."""
-        here = self.source.expression(context)
-        if isinstance(self.aspect, str):
-            return self.aspect.format(here)
-        return f"{context.object(self.aspect, 'aspect')}({here})"
+def _look(source: Source, aspect: Aspect, context: Context) -> str:
+    """Return the Python source that looks at a value."""
+    here = source.expression(context)
+    return aspect.format(here) if isinstance(aspect, str) else f"{context.object(aspect, 'aspect')}({here})"
 
 
 class SeveralGuard(Guard):
@@ -148,7 +133,7 @@ class SeveralGuard(Guard):
             return f"{self.places}: one is of another type than it was"
 
 
-@functools.cache
+@cache
 def _fields(cls: type) -> tuple[str, ...]:
     return tuple([name for base in cls.__mro__ for name in getattr(base, "__slots__", ())])
 

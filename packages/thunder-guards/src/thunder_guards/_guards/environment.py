@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import torch
@@ -134,26 +135,16 @@ class EnvironmentGuard:
     def told(self) -> Iterable[Told]:
         """Return what tells programs apart that were compiled for other states."""
         for name, ask in _ASKED.items():
-            yield ("environment", name), _Asks(ask), getattr(self.environment, name)
+            yield ("environment", name), partial(_asked, ask), getattr(self.environment, name)
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say in what the state differs; ``None`` if it does not."""
         return self.environment.difference(environment())
 
 
-@dataclass(frozen=True, slots=True)
-class _Asks:
-    """Asks a function without arguments.
-
-    Args:
-        function: the function.
-    """
-
-    function: Callable[[], Any]
-
-    def __call__(self, context: Context) -> str:
-        """Return the Python source that asks."""
-        return f"{context.object(self.function, 'asked')}()"
+def _asked(function: Callable[[], Any], context: Context) -> str:
+    """Return the Python source that asks a function without arguments."""
+    return f"{context.object(function, 'asked')}()"
 
 
 _SDPA_DEFAULT = (True, True, True, True)
