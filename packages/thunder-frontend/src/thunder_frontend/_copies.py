@@ -31,45 +31,29 @@ class Copies:
 
     def of(self, value: object) -> Any:
         """Return the copy of an object."""
-        if id(value) in self._memo:
-            return self._memo[id(value)]
-        made = self._made(value)
-        self._memo[id(value)] = made
-        self._originals.append(value)
-        return made
-
-    def _made(self, value: Any) -> Any:
-        cls = type(value)
-        if cls is types.FunctionType:
-            return self._function(value)
-        if cls is types.MethodType:
-            return types.MethodType(self.of(value.__func__), self.of(value.__self__))
-        if cls is functools.partial:
-            given = {name: self.of(item) for name, item in value.keywords.items()}
-            return functools.partial(self.of(value.func), *map(self.of, value.args), **given)
-        if isinstance(value, ATOMS):
-            return value
-        if _is_uncopied(value):
-            return _copy_of_uncopied(value)
-        if cls in (list, tuple, dict):
-            return self._container(value)
-        self._prepare(value)
+        for here in reached([value], self._inside):
+            if id(here) not in self._memo and not isinstance(here, ATOMS):
+                self._prepare(here)
         try:
             return copy.deepcopy(value, self._memo)
         except Exception:  # whatever makes it no object for copies
             return value
 
-    def _prepare(self, value: object) -> None:
-        """Copy what an object holds that Python's own copies cannot be made of."""
-        for here in reached([value], self._inside):
-            if id(here) in self._memo or isinstance(here, ATOMS):
-                continue
-            if _is_uncopied(here):
-                self._memo[id(here)] = _copy_of_uncopied(here)
-                self._originals.append(here)
-            elif not isinstance(here, CONTAINERS) and not hasattr(here, "__dict__"):
-                if not is_value(here) and not _can_be_copied(here):
-                    self._memo[id(here)] = here
+    def _prepare(self, value: Any) -> None:
+        """Copy an object of which Python makes no copies, or other ones."""
+        if type(value) is types.FunctionType:
+            self._function(value)
+        elif type(value) is types.MethodType:
+            self._note(value, types.MethodType(self.of(value.__func__), self.of(value.__self__)))
+        elif _is_uncopied(value):
+            self._note(value, _copy_of_uncopied(value))
+        elif not isinstance(value, CONTAINERS) and not hasattr(value, "__dict__"):
+            if not is_value(value) and not _can_be_copied(value):
+                self._note(value, value)
+
+    def _note(self, value: object, made: object) -> None:
+        self._memo[id(value)] = made
+        self._originals.append(value)
 
     def _inside(self, value: Any) -> Iterable[Any]:
         """Return what an object holds that is to be copied with it."""
@@ -77,25 +61,17 @@ class Copies:
             return ()
         if isinstance(value, CONTAINERS):
             return value.values() if isinstance(value, DICTS) else value
+        if isinstance(value, functools.partial):
+            return (value.func, value.args, value.keywords)
         return vars(value).values() if hasattr(value, "__dict__") else ()
 
-    def _container(self, value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(self.of, value))
-        made = self._memo[id(value)] = type(value)()
-        if type(value) is list:
-            made.extend(map(self.of, value))
-        else:
-            made.update({key: self.of(item) for key, item in value.items()})
-        return made
-
-    def _function(self, function: types.FunctionType) -> Any:
+    def _function(self, function: types.FunctionType) -> None:
         if is_of_library(function.__module__):
-            return function
+            return
         cells = tuple([types.CellType() for _ in function.__closure__ or ()])
         scope = self._scope(function)
         made = types.FunctionType(function.__code__, scope, function.__name__, None, cells or None)
-        self._memo[id(function)] = made
+        self._note(function, made)
         made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
         functools.update_wrapper(made, function)
         for cell, original in zip(cells, function.__closure__ or (), strict=True):
@@ -105,7 +81,6 @@ class Copies:
         for name in sorted(names_of_globals(function.__code__)):
             if name in function.__globals__:
                 scope[name] = self.of(function.__globals__[name])
-        return made
 
     def _scope(self, function: types.FunctionType) -> dict[str, Any]:
         own = function.__globals__
