@@ -8,37 +8,28 @@ from thunder_guards._codegen.result_views import result_views
 from thunder_guards._codegen.shared import Row, shared_row
 from thunder_guards._codegen.specialise import Specialisation, specialise
 from thunder_guards._codegen.tensor_checks import snapshots
-from thunder_guards._guards import (
+from thunder_guards._guards.arguments import ArgumentsGuard
+from thunder_guards._guards.base import Guard
+from thunder_guards._guards.computed import ComputedValuesGuard, Step
+from thunder_guards._guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, nth_key
+from thunder_guards._guards.environment import Environment, EnvironmentGuard, environment
+from thunder_guards._guards.held import DistinctObjectsGuard, NotHeldGuard, PartGuard, SameObjectGuard, SnapshotGuard
+from thunder_guards._guards.tensors import (
     ApartInMemoryGuard,
-    ArgumentsGuard,
-    AttributeAbsentGuard,
-    BoundsGuard,
-    ComputedValuesGuard,
-    DistinctObjectsGuard,
-    EmptyGuard,
-    Environment,
-    EnvironmentGuard,
-    Guard,
-    IdentityGuard,
-    KeysGuard,
-    LengthGuard,
-    MembershipGuard,
-    NotHeldGuard,
-    PartGuard,
-    SameAsBeforeGuard,
-    SameObjectGuard,
     SharedStorageGuard,
-    SnapshotGuard,
-    Step,
     TensorGuard,
     TensorMetadata,
     ToldGuard,
-    ValueGuard,
-    environment,
     metadata_of,
-    nth_key,
-    same_value,
     tells_apart,
+)
+from thunder_guards._guards.values import (
+    AttributeAbsentGuard,
+    BoundsGuard,
+    IdentityGuard,
+    SameAsBeforeGuard,
+    ValueGuard,
+    same_value,
 )
 from thunder_guards._version import __version__
 from thunder_guards.mutations import MutationLog

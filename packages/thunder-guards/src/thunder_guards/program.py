@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from thunder_guards._guards import GONE, ArgumentsGuard, EnvironmentGuard, Guard, TensorMetadata
+from thunder_guards._guards.arguments import ArgumentsGuard
+from thunder_guards._guards.base import GONE, Guard
+from thunder_guards._guards.environment import EnvironmentGuard
+from thunder_guards._guards.tensors import TensorMetadata
 from thunder_guards.sources import Place, Source
 from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_executors import to_callable
-from thunder_guards._guards import GONE, Told, is_looked_up, same_value
+from thunder_guards._guards.base import GONE, Told
+from thunder_guards._guards.values import is_looked_up, same_value
 from thunder_guards.sources import Source
 from thunder_ir import (
     BoundSymbol,

@@ -12,9 +12,11 @@ from typing import Any
 
 from thunder_guards._codegen.epilogue import FETCH, arguments, epilogue_trace, tensor_writes, with_epilogue, write
 from thunder_guards._codegen.prologue import constraints_of, ordered
-from thunder_guards._guards import ArgumentsGuard, EnvironmentGuard, Guard, TensorGuard, ValueGuard
-from thunder_guards._guards.base import shown
-from thunder_guards._guards.environment import Environment
+from thunder_guards._guards.arguments import ArgumentsGuard
+from thunder_guards._guards.base import Guard, shown
+from thunder_guards._guards.environment import Environment, EnvironmentGuard
+from thunder_guards._guards.tensors import TensorGuard
+from thunder_guards._guards.values import ValueGuard
 from thunder_guards.program import Program
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import ConstraintsGuard, described

@@ -15,7 +15,9 @@ from itertools import chain
 from typing import Any
 
 from thunder_guards._codegen.specialise import Specialisation
-from thunder_guards._guards import GONE, Guard, TensorGuard, Told, ValueGuard
+from thunder_guards._guards.base import GONE, Guard, Told
+from thunder_guards._guards.tensors import TensorGuard
+from thunder_guards._guards.values import ValueGuard
 from thunder_guards.symbolic import fixed_numbers, told_by_numbers
 from thunder_ir import Context
 

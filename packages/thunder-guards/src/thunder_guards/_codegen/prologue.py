@@ -16,19 +16,11 @@ from thunder_guards._codegen.generated import Lines
 from thunder_guards._codegen.held_facts import LEAST, HeldFacts, shared_check
 from thunder_guards._codegen.shared import Row, shared_names, shared_row
 from thunder_guards._codegen.tensor_checks import tensor_checks
-from thunder_guards._guards import (
-    FEW,
-    GATHERED,
-    GONE,
-    ApartInMemoryGuard,
-    EmptyGuard,
-    Guard,
-    IdentityGuard,
-    MembershipGuard,
-    PartGuard,
-    ValueGuard,
-    gathered,
-)
+from thunder_guards._guards.base import GONE, Guard
+from thunder_guards._guards.containers import EmptyGuard, MembershipGuard
+from thunder_guards._guards.held import FEW, GATHERED, PartGuard, gathered
+from thunder_guards._guards.tensors import ApartInMemoryGuard
+from thunder_guards._guards.values import IdentityGuard, ValueGuard
 from thunder_guards.program import Input, Program
 from thunder_guards.symbolic import ConstraintsGuard
 from thunder_ir import Context, literal

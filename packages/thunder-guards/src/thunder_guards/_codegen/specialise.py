@@ -13,7 +13,8 @@ from typing import Any
 from thunder_guards._codegen.epilogue import epilogue_lines
 from thunder_guards._codegen.generated import INDENT, Generated
 from thunder_guards._codegen.prologue import constraints_of, passed, prologue_lines, unpacked
-from thunder_guards._guards import SameAsBeforeGuard, TensorGuard
+from thunder_guards._guards.tensors import TensorGuard
+from thunder_guards._guards.values import SameAsBeforeGuard
 from thunder_guards.program import Program
 from thunder_guards.templates import proxies_of
 

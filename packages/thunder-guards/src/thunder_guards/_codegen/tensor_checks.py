@@ -19,7 +19,8 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from thunder_guards._guards import Environment, TensorMetadata, checker, distinct, python_checker
+from thunder_guards._guards.environment import Environment
+from thunder_guards._guards.tensors import TensorMetadata, checker, distinct, python_checker
 from thunder_guards.program import Input
 from thunder_guards.sources import Source
 from thunder_ir import Context
