@@ -4,6 +4,8 @@ import collections
 import itertools
 import math
 import statistics
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -334,3 +336,12 @@ def test_what_python_needs_to_see_of_tensors_is_seen_in_later_programs_too():
         x = torch.tensor(numbers)
         torch.testing.assert_close(compiled(x), x * math.sqrt(x.sum()))
     assert cache_misses(compiled) == 2
+
+
+@pytest.mark.parametrize("number", [Decimal("1.5"), Fraction(3, 2)], ids=str)
+def test_equal_numbers_of_the_library_are_one_kind_of_call(number):
+    compiled = jit(lambda x, factor: x * float(factor))
+    for _ in range(3):
+        torch.testing.assert_close(compiled(torch.ones(2), number + 0), torch.full((2,), 1.5))
+    assert cache_misses(compiled) == 1
+    torch.testing.assert_close(compiled(torch.ones(2), number * 2), torch.full((2,), 3.0))

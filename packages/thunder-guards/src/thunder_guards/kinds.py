@@ -116,7 +116,8 @@ BUFFERS = frozenset({
 @_told_by_class
 def is_value(cls: type) -> bool:
     """Whether something is of a kind in :data:`VALUES`."""
-    return _of_numpy_scalars(cls) or issubclass(cls, tuple([kind for kind in VALUES if kind is not NumPyScalar]))
+    kinds = [kind for kind in VALUES if kind not in (NumPyScalar, Number)]
+    return _of_numpy_scalars(cls) or issubclass(cls, (numbers.Number, *kinds))
 
 
 def has_attributes(value: object) -> bool:
