@@ -65,8 +65,7 @@ class Acquiring(Tracer):
         self.asked_about_capture = False
         self.beneath = Beneath(lambda: self.external.mutations.version)
         self.goes_beneath = False
-        evaluation = Evaluation(lambda: self.builder.bound_symbols, lambda: self.inputs, lambda: self.numbers)
-        self.outcomes = None if settings.path is None else Outcomes(self, settings.path, evaluation)
+        self.outcomes = None if settings.path is None else Outcomes(self, settings.path, Evaluation(self))
         self._suspended: Callable[[], Any] = tuple
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
         self._is_tried: Callable[[], bool] = bool

@@ -116,12 +116,12 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[ValueSpeciali
 def _run(attempt: Acquisition, call: Call) -> Program:
     """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, several inputs share
     written memory, an array of NumPy's gets what only the run brings, the program is the first in which something is
-    dynamic, or would keep alive what weak references lead to.
+    dynamic, or would keep alive what weak references lead to. Values given to context variables go with each attempt.
     """
     while True:
         settings = replace(attempt.settings, weakly_held=attempt.external.weakly_held.values())
         try:
-            program = _in_a_context(attempt, call)
+            program = contextvars.copy_context().run(attempt.run, *call)
             written = attempt.shared.written()
             if not written or settings.written or attempt.met_numbers:
                 return program
@@ -135,11 +135,6 @@ def _run(attempt: Acquisition, call: Call) -> Program:
         except KeptAlive as kept:
             settings = replace(settings, weakly_held=kept.values)
         attempt = Acquisition(settings)
-
-
-def _in_a_context(attempt: Acquisition, call: Call) -> Program:
-    """Acquire a call in a context of its own: the values that it gives to context variables go with it."""
-    return contextvars.copy_context().run(attempt.run, *call)
 
 
 def _tried(attempt: Acquisition, call: Call) -> Program | Exception:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,10 +11,9 @@ from thunder_executors import transform_for_execution
 from thunder_frontend._draws import DrawnFrom
 from thunder_frontend._outcomes import Look
 from thunder_guards.errors import DataDependentError
-from thunder_guards.program import Input
-from thunder_guards.symbolic import NumberInput
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
 from thunder_tracing.bailouts import Check
+from thunder_tracing.tracer import Tracer
 
 
 class Evaluation:
@@ -24,18 +22,11 @@ class Evaluation:
     Random numbers are drawn as the program will draw them; afterwards the generators are as they were.
 
     Args:
-        recorded: returns the calls recorded so far.
-        inputs: returns the tensors that the program reads.
-        numbers: returns the symbolic numbers that it reads.
+        calls: the acquisition.
     """
 
-    def __init__(
-        self,
-        recorded: Callable[[], Sequence[BoundSymbol]],
-        inputs: Callable[[], Sequence[Input]],
-        numbers: Callable[[], Sequence[NumberInput]],
-    ) -> None:
-        self._recorded, self._inputs, self._numbers = recorded, inputs, numbers
+    def __init__(self, calls: Tracer) -> None:
+        self._calls = calls
         self._values: dict[str, Any] = {}
         self._done: list[BoundSymbol] = []
         self._states: dict[Any, Any] = {}
@@ -54,16 +45,16 @@ class Evaluation:
 
     def _go_on(self) -> None:
         """Compute what was recorded since the last time."""
-        recorded = self._recorded()
+        recorded = self._calls.builder.bound_symbols
         count = len(self._done)
         if len(recorded) < count or any([a is not b for a, b in zip(recorded, self._done, strict=False)]):
             raise DataDependentError("Python needs a value after a part of the program was rewritten")
         new = list(recorded[count:])
         self._done += new
-        for given in self._inputs():
+        for given in self._calls.inputs:
             if given.example is not None:
                 self._values.setdefault(given.proxy.name, given.example)
-        self._values.update({n.proxy.name: n.proxy.value for n in self._numbers()})
+        self._values.update({n.proxy.name: n.proxy.value for n in self._calls.numbers})
         pieces = [b for b in new if not (b.args and isinstance(b.args[0], (Look, Check)))]
         made = {p.name: p for b in pieces for p in b.outputs if isinstance(p, (TensorProxy, NumberProxy)) and p.name}
         read = {p.name: p for b in pieces for p in b.inputs if p.name in self._values and p.name not in made}

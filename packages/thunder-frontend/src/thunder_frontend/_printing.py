@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from thunder_frontend._external_state.guarded_state import GuardedState
-from thunder_frontend._tracebacks import is_of_thunder, users_stacklevel
+from thunder_frontend._tracebacks import users_stacklevel
+from thunder_guards.own_code import OURS, package_of
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, External
@@ -96,7 +97,7 @@ class Prints:
     ) -> None:
         """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
         give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
-        if is_of_thunder(module or ""):  # the program was asked to warn of the line that calls it
+        if package_of(module) in OURS:  # the program was asked to warn of the line that calls it
             give = functools.partial(_warn_the_caller, message, category, source)
         self._external.answers.warns()
         if self._records_warnings() or _action(message, category, lineno, module or filename) == "error":

@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 
 from thunder_executors import FusionExecutor
 from thunder_guards.errors import AcquisitionError, entries, traceback_of
-from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_guards.own_code import OURS, name_in, package_of
 from thunder_interpreter import replaced_builtins
 from thunder_ir import BoundSymbol, Trace
 
@@ -54,7 +54,7 @@ def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
     called_by_us = True
     for entry in entries(traceback):
         owner = package_of(name_in(entry.tb_frame.f_globals))
-        if _is_ours(owner) and not entry.tb_frame.f_code.co_filename.startswith(GENERATED):
+        if owner in OURS and not entry.tb_frame.f_code.co_filename.startswith(GENERATED):
             called_by_us = True
             while frames and _dispatches(frames[-1]):
                 frames.pop()
@@ -73,17 +73,8 @@ def users_stacklevel() -> int:
 
 
 def _of_thunder(frame: FrameType) -> bool:
-    name = name_in(frame.f_globals)
-    return is_of_thunder(name) or package_of(name) in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
-
-
-def is_of_thunder(module: str) -> bool:
-    """Whether a module, by its name, is one of Thunder's."""
-    return _is_ours(package_of(module))
-
-
-def _is_ours(package: str) -> bool:
-    return package == "thunder" or package in PACKAGES
+    package = package_of(name_in(frame.f_globals))
+    return package in OURS or package in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
 
 
 def _dispatches(traceback: TracebackType) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_guards.own_code import OURS, name_in, package_of
 from thunder_ir import NumberProxy, ThunderError
 
 
@@ -51,10 +51,10 @@ def in_users_code(error: AcquisitionError) -> AcquisitionError:
 
     Where a module of PyTorch's is all that there is, the place is in that one.
     """
-    frames, library = [], []
+    frames, library, ours = [], [], OURS | {"torch"}
     for traceback in entries(error.__traceback__):
         module = name_in(traceback.tb_frame.f_globals)
-        if package_of(module) not in _NOT_THE_USERS:
+        if package_of(module) not in ours:
             frames.append(traceback)
         elif module.startswith(_LIBRARY):
             library.append(traceback)
@@ -83,7 +83,6 @@ def traceback_of(frames: Sequence[TracebackType]) -> TracebackType | None:
 
 
 _LIBRARY = ("torch.nn.modules", "torch.nn.utils", "torch.optim", "torch.distributions")
-_NOT_THE_USERS = PACKAGES | {"torch", "thunder"}
 
 
 def is_of_our_code(error: Exception) -> bool:

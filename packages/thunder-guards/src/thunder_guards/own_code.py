@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 PACKAGES = frozenset({
@@ -31,8 +32,15 @@ def name_in(scope: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
+OURS = PACKAGES | {"thunder"}
 NOT_THE_USERS = PACKAGES | {"torch", "optree"}
 """Packages whose code a user calls: a line of it is not where the user looks for what went wrong."""
+
+
+def package_of_callable(function: object) -> str:
+    """Return the name of the package on top of the module in which something that is called was written."""
+    module = name_in(function.__globals__) if type(function) is FunctionType else getattr(function, "__module__", None)
+    return package_of(module)
 
 
 def of_library(scope: Mapping[str, Any]) -> bool:
@@ -40,4 +48,6 @@ def of_library(scope: Mapping[str, Any]) -> bool:
     return package_of(name_in(scope)) in NOT_THE_USERS
 
 
-__all__ = ["NOT_THE_USERS", "OF_ACQUISITION", "PACKAGES", "name_in", "of_library", "package_of"]
+__all__ = [
+    "NOT_THE_USERS", "OF_ACQUISITION", "OURS", "PACKAGES", "name_in", "of_library", "package_of", "package_of_callable",
+]  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 import sys
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.class_facts import ARITHMETIC, BINARY
 from thunder_frontend._external_state.native import hashable
 from thunder_guards.kinds import NumPyScalar, is_array
+from thunder_guards.own_code import package_of, package_of_callable
 
 SETS_ERRORS = frozenset({"errstate", "seterr", "seterrcall"})
 SHOWS = frozenset(
@@ -125,8 +125,7 @@ def _holds_of_numpy(value: Any) -> bool:
 
 def _is_of_package(fn: object) -> bool:
     """Whether something that is called is one of NumPy's functions, written in C or in Python, or of their classes."""
-    module = fn.__globals__.get("__name__") if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
-    return any([isinstance(m, str) and m.partition(".")[0] == "numpy" for m in (module, type(fn).__module__)])
+    return "numpy" in (package_of_callable(fn), package_of(type(fn).__module__))
 
 
 def _computes(fn: object) -> bool:

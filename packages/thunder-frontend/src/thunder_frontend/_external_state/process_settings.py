@@ -11,7 +11,7 @@ import torch
 
 from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.queries import refuse
-from thunder_guards.own_code import name_in, package_of
+from thunder_guards.own_code import package_of_callable
 from thunder_guards.settings import SETTINGS, Setting, settings_as_text, settings_now, text_of
 from thunder_torch.uncast import AUTOCAST_DEVICES
 
@@ -125,5 +125,4 @@ class ProcessSettings:
 
 
 def _is_of_torch(fn: object) -> bool:
-    module = name_in(fn.__globals__) if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
-    return package_of(module) == "torch" or isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C
+    return package_of_callable(fn) == "torch" or isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C

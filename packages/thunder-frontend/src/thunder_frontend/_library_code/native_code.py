@@ -9,7 +9,7 @@ import torch
 
 from thunder_frontend._library_code.control_flow import INTERPRETED_OPERATORS
 from thunder_frontend._library_code.module_calls import call_module, checkpoint
-from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_guards.own_code import PACKAGES, name_in, package_of, package_of_callable
 from thunder_ir import Symbol
 
 INTERPRETED_TRANSFORMS = (
@@ -64,7 +64,7 @@ def runs_natively(function: FunctionType) -> bool:
 
 def is_of_torch(function: FunctionType) -> bool:
     """Whether a function that is called as it is belongs to PyTorch."""
-    return package_of(name_in(function.__globals__)) == "torch"
+    return package_of_callable(function) == "torch"
 
 
 def module_runs_natively(module: str) -> bool:
@@ -84,7 +84,7 @@ def is_own_operation(function: object) -> bool:
 
 def is_of_language(function: object) -> bool:
     """Whether something is a function of Thunder's own languages."""
-    return type(function) is FunctionType and package_of(name_in(function.__globals__)) == "thunder_lang"
+    return type(function) is FunctionType and package_of_callable(function) == "thunder_lang"
 
 
 def is_of_no_concern(frame: FrameType) -> bool:
