@@ -24,9 +24,9 @@ from thunder_frontend._library_code.module_calls import MODULE_CALL, MODULE_CALL
 from thunder_frontend._library_code.native_code import is_own_operation, module_runs_natively
 from thunder_frontend._library_code.other_compilers import why_as_it_is
 from thunder_frontend._report import Report
-from thunder_frontend._suspensions import CannotPause, Continuation, Handling, Pause, Paused, pause
+from thunder_frontend._suspensions import CannotPause, Continuation, Pause, Paused, pause
 from thunder_guards.own_code import PACKAGES, name_in, package_of
-from thunder_interpreter import interpret
+from thunder_interpreter import interpret, resume_raising
 
 Made = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -161,7 +161,7 @@ class Splits:
             else:
                 result = self.run(where.function, paused.args, paused.kwargs)
         except BaseException as error:
-            return self.run(Handling(where), (*paused.values, error), {})
+            return self.run(Continuation(where, resume_raising), (*paused.values, error), {})
         return behind.first_part((*paused.values, result), {})
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

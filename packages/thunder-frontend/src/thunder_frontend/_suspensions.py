@@ -20,7 +20,7 @@ from thunder_frontend._library_code.in_python import bound, remade
 from thunder_frontend._library_code.module_calls import call_module
 from thunder_guards.kinds import is_value
 from thunder_guards.own_code import name_in, package_of
-from thunder_interpreter import Place, resume, resume_raising
+from thunder_interpreter import Place, resume
 from thunder_tracing.made_objects import overridden
 
 NESTED = 0x10
@@ -109,21 +109,15 @@ class Continuation:
 
     Args:
         pause: where it goes on.
+        go_on: how: :func:`resume_raising` behind a call that raised, of which the error comes last.
     """
 
-    def __init__(self, pause: Pause) -> None:
-        self.places, self.recipes, self.held = pause.places, pause.recipes, pause.held()
+    def __init__(self, pause: Pause, go_on: Callable[..., Any] = resume) -> None:
+        self.places, self.recipes, self.held, self.go_on = pause.places, pause.recipes, pause.held(), go_on
         self.__qualname__ = pause.name
 
     def __call__(self, *state: Any) -> Any:
-        return resume(self.places, all_made(self.recipes, state), state[-1])
-
-
-class Handling(Continuation):
-    """The same behind a call that raised, of which the error comes last."""
-
-    def __call__(self, *state: Any) -> Any:
-        return resume_raising(self.places, all_made(self.recipes, state), state[-1])
+        return self.go_on(self.places, all_made(self.recipes, state), state[-1])
 
 
 OWN_FRAMES = frozenset({Continuation.__call__.__code__})

@@ -133,25 +133,12 @@ class NativeFrames:
         now = {id(part) for part in parts} - self._followed
         self._followed |= now
         try:
-            return self._called_by_c(parts, given, frozenset(names_asked_for(parts)))
+            names = CodeNames(attributes=frozenset(names_asked_for(parts)))
+            of_c = [fn for fn in parts if type(fn) is types.BuiltinFunctionType]
+            varying = [name for fn in of_c for name in self.calls(fn, names)]
+            return varying + self._follow([*given, *parts], names)
         finally:
             self._followed -= now
-
-    def _called_by_c(self, callables: Sequence[Any], given: Sequence[Any], attributes: frozenset[str]) -> list[str]:
-        """Guard what callables in C may read, about to be called by code in C.
-
-        Args:
-            callables: with what they are made of.
-            given: what the code in C gets.
-            attributes: names that they may ask for.
-
-        Returns:
-            names of those whose answer is another one each time.
-        """
-        names = CodeNames(attributes=attributes)
-        of_c = [fn for fn in callables if type(fn) is types.BuiltinFunctionType]
-        varying = [name for fn in of_c for name in self.calls(fn, names)]
-        return varying + self._follow([*given, *callables], names)
 
     def calls(self, fn: Callable[..., Any], names: CodeNames) -> list[str]:
         """Guard what code in C answers such a function, about to be called with arguments that are not known.

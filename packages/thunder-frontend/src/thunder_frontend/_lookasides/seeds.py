@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -83,8 +84,8 @@ class Seeds:
         functions = (MANUAL_SEED, torch.set_rng_state, torch.cuda.manual_seed, torch.cuda.manual_seed_all)
         methods = (torch.Generator.manual_seed, torch.Generator.set_state)
         return {
-            **{function: self._setting(function) for function in functions},
-            **{method: self._setting_of(method.__name__) for method in methods},
+            **{function: partial(self._set_default, function) for function in functions},
+            **{method: partial(self._set, method.__name__) for method in methods},
             torch.get_rng_state: lambda: self._ask(torch.get_rng_state),
             torch.Generator.get_state: lambda generator: self._ask(self._known(generator).get_state),
             torch.Generator.initial_seed: self._initial_seed,
@@ -93,31 +94,24 @@ class Seeds:
     def of_wrapper(self, function: object) -> Any:
         """Return what is run in place of a wrapper of ``torch.manual_seed``; ``None`` for anything else."""
         if type(function) is FunctionType and function.__dict__.get("__wrapped__") is MANUAL_SEED:
-            return self._setting(MANUAL_SEED)
+            return partial(self._set_default, MANUAL_SEED)
         return None
 
-    def _setting(self, function: Callable[..., Any]) -> Any:
-        def called(*args: Any, **kwargs: Any) -> torch.Generator:
-            self._record(Setting(function), *self._calls.values((*args, *kwargs.values())))
-            if function in (MANUAL_SEED, torch.set_rng_state):
-                self._set(torch.default_generator, function, *args, *kwargs.values())
-            return torch.default_generator
+    def _set_default(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.Generator:
+        return self._sets(torch.default_generator, function, (*args, *kwargs.values()))
 
-        return called
+    def _set(self, name: str, generator: torch.Generator, *args: Any, **kwargs: Any) -> torch.Generator:
+        return self._sets(generator, getattr(self._known(generator), name), (*args, *kwargs.values()))
 
-    def _setting_of(self, name: str) -> Any:
-        def called(generator: torch.Generator, *args: Any, **kwargs: Any) -> torch.Generator:
-            setting = Setting(getattr(self._known(generator), name))
-            self._record(setting, *self._calls.values((*args, *kwargs.values())))
-            self._set(generator, setting.function, *args, *kwargs.values())
-            return generator
-
-        return called
-
-    def _set(self, generator: torch.Generator, function: Callable[..., Any], *given: Any) -> None:
-        """Note what a generator is set to."""
-        is_seed = function.__name__ == "manual_seed" and len(given) == 1 and type(given[0]) is int
-        self._seeds[generator] = given[0] % SEEDS if is_seed else None
+    def _sets(
+        self, generator: torch.Generator, function: Callable[..., Any], given: tuple[Any, ...]
+    ) -> torch.Generator:
+        """Record that a generator is set, and note to what."""
+        self._record(Setting(function), *self._calls.values(given))
+        if function not in (torch.cuda.manual_seed, torch.cuda.manual_seed_all):
+            is_seed = function.__name__ == "manual_seed" and len(given) == 1 and type(given[0]) is int
+            self._seeds[generator] = given[0] % SEEDS if is_seed else None
+        return generator
 
     def _initial_seed(self, generator: torch.Generator) -> Any:
         if generator not in self._seeds:
