@@ -20,14 +20,13 @@ class Timer:
 
     __slots__ = ("_begins", "seconds")
 
-    def __init__(self, begins: Callable[[str], None] | None = None) -> None:
+    def __init__(self, begins: Callable[[str], None]) -> None:
         self.seconds: dict[str, float] = {}
         self._begins = begins
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
-        if self._begins is not None:
-            self._begins(phase)
+        self._begins(phase)
         start = time.process_time()
         try:
             yield

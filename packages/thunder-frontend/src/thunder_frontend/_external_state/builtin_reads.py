@@ -18,7 +18,7 @@ import torch
 from thunder_frontend._external_state.class_facts import class_of
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import UNLISTED, Native, file
-from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
+from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of
 from thunder_guards.mutations import MISSING
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS
 
@@ -100,8 +100,7 @@ def _get(external: GuardedState, container: Any, key: Any, *rest: Any) -> None:
 
 def _all_items(external: GuardedState, container: object, *rest: Any) -> None:
     external.containers.structure(container)
-    for key, value in pairs_of(container):
-        external.containers.item(container, key, value)
+    external.containers.items(container)
 
 
 def _structure(external: GuardedState, container: object, *rest: Any) -> None:

@@ -154,8 +154,15 @@ class ContainerReads:
     def elements(self, container: object) -> None:
         """Guard what iteration takes out of an external container: what is in that is guarded when it is looked at."""
         self.structure(container)
-        for index, value in enumerate(items_of(container)) if isinstance(container, LISTS) else ():
-            self.item(container, index, value)
+        if isinstance(container, LISTS):
+            self.items(container)
+
+    def items(self, container: object) -> list[Any]:
+        """Guard what a container has at all of its keys, or indices; return it."""
+        pairs = pairs_of(container) if isinstance(container, DICTS) else [*enumerate(items_of(container))]
+        for key, value in pairs:
+            self.item(container, key, value)
+        return [value for _, value in pairs]
 
     def contents(self, container: object) -> None:
         """Guard all that an external container holds, nested ones included: it goes to code that cannot be watched."""
@@ -167,13 +174,8 @@ class ContainerReads:
         self.structure(container)
         if isinstance(container, deque):  # what is added may push others out
             self._external.read(source, "attribute", "maxlen", container.maxlen)
-        if isinstance(container, DICTS):
-            for key, value in pairs_of(container):
-                self.item(container, key, value)
-                self.contents(value)
-        elif isinstance(container, LISTS):
-            for index, value in enumerate(items_of(container)):
-                self.item(container, index, value)
+        if isinstance(container, (*DICTS, *LISTS)):
+            for value in self.items(container):
                 self.contents(value)
 
     def rest(self, iterator: object) -> None:

@@ -87,16 +87,11 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
         for condition in conditions[1:]:
             made.add(f"and {condition}", 3)
         made.lines[-1] += ")"
-        unpacking = _unpacking(program, guarded, context)
-        if unpacking:
-            made.add("if holds:", 2)
-        for line in unpacking:
-            made.add(line, 3)
-        numbers = _numbers(program, guarded, context)
-        if numbers:
-            made.add("if holds:", 2)
-        for line in numbers:
-            made.add(line, 3)
+        for lines in (_unpacking(program, guarded, context), _numbers(program, guarded, context)):
+            if lines:
+                made.add("if holds:", 2)
+            for line in lines:
+                made.add(line, 3)
         made.add(f"except ({', '.join([error.__name__ for error in GONE])}):")
         made.add("holds = False", 2)
         made.add("if not holds:")  # outside of the try: errors of the user's program are none of guards

@@ -178,12 +178,6 @@ def snapshot(value: Any) -> tuple[Any, ...]:
     """Return the contents of a buffer, with all that says how to read them."""
     if is_array(value):
         items = [(type(v), v) for v in value.flat] if value.dtype.hasobject else value.tobytes()
-        return (
-            type(value),
-            value.dtype,
-            value.dtype.names,
-            value.shape,
-            items,
-        )  # of a dtype, user code may set the names
+        return type(value), value.dtype, value.dtype.names, value.shape, items  # user code may set the names
     view = memoryview(value)
     return type(value), view.format, view.shape, view.tobytes()
