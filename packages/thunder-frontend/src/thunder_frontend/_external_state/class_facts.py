@@ -17,7 +17,10 @@ from thunder_tracing.tensors.traced_tensor import TracedTensor
 IMMUTABLE_TYPE = 1 << 8
 """Flag of classes whose attributes cannot be set."""
 
-BINARY = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
+BINARY = {
+    name: name.strip("_") for name in "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
+}
+"""By the names of functions of :mod:`operator`: those of special methods."""
 COMPARISONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
 
 GIVEN_AS_THEY_ARE = frozenset({
@@ -28,39 +31,25 @@ GIVEN_AS_THEY_ARE = frozenset({
 
 
 SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
-    **{getattr(operator, n): ((f"__{n.strip('_')}__",), (f"__r{n.strip('_')}__",)) for n in BINARY},
-    **{
-        getattr(operator, f"i{n.strip('_')}"): (
-            (f"__i{n.strip('_')}__", f"__{n.strip('_')}__"),
-            (f"__r{n.strip('_')}__",),
-        )
-        for n in BINARY
-    },
+    **{getattr(operator, name): ((f"__{n}__",), (f"__r{n}__",)) for name, n in BINARY.items()},
+    **{getattr(operator, f"i{n}"): ((f"__i{n}__", f"__{n}__"), (f"__r{n}__",)) for n in BINARY.values()},
     **{getattr(operator, a): ((f"__{a}__",), (f"__{b}__",)) for a, b in COMPARISONS.items()},
     operator.ne: (("__ne__", "__eq__"), ("__ne__", "__eq__")),
     **{getattr(operator, n): ((f"__{n}__",),) for n in ("neg", "pos", "invert", "getitem", "setitem", "delitem")},
+    **{f: ((f"__{f.__name__}__",),) for f in (len, abs, next, hash, repr, format, reversed, round)},
+    **dict.fromkeys((operator.truth, operator.not_, bool), (("__bool__", "__len__"),)),
     operator.contains: (("__contains__", "__iter__"),),
-    operator.truth: (("__bool__", "__len__"),),
-    operator.not_: (("__bool__", "__len__"),),
-    bool: (("__bool__", "__len__"),),
-    len: (("__len__",),),
     operator.length_hint: (("__len__", "__length_hint__"),),
-    abs: (("__abs__",),),
     iter: (("__iter__", "__getitem__"),),
-    next: (("__next__",),),
     float: (("__float__", "__index__"),),
     int: (("__int__", "__index__", "__trunc__"),),
-    hash: (("__hash__",),),
     str: (("__str__", "__repr__"),),
-    repr: (("__repr__",),),
-    format: (("__format__",),),
-    reversed: (("__reversed__",),),
-    round: (("__round__",),),
     callable: (("__call__",),),
 }
 """For each operator, the special methods that decide what it does: of its first operand, of its second one."""
 
-ARITHMETIC = frozenset(f for n in BINARY for f in (getattr(operator, n), getattr(operator, f"i{n.strip('_')}")))
+IN_PLACE = frozenset([getattr(operator, f"i{n}") for n in BINARY.values()])
+ARITHMETIC = frozenset([getattr(operator, name) for name in BINARY]) | IN_PLACE
 """Operators that do not ask their second operand if it is of the class of the first one."""
 
 

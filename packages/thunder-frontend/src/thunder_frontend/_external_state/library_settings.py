@@ -7,7 +7,6 @@ What arithmetic does is guarded by the settings as they are before the program c
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._external_state.answers import Answers
-from thunder_frontend._external_state.class_facts import ARITHMETIC, BINARY
+from thunder_frontend._external_state.class_facts import ARITHMETIC, IN_PLACE
 from thunder_frontend._external_state.native import hashable
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.own_code import package_of, package_of_callable
@@ -163,7 +162,7 @@ def _is_plain(value: Any) -> bool:
 
 PLAIN = frozenset({bool, int, float, complex, str, type, type(None), torch.Size})
 OPERATORS = ARITHMETIC | {abs, round, divmod, pow, sum, math.prod}
-WITHOUT_EFFECTS = OPERATORS - {getattr(operator, f"i{n.strip('_')}") for n in BINARY}
+WITHOUT_EFFECTS = OPERATORS - IN_PLACE
 WITHOUT_EFFECTS_BY_NAME = frozenset(
     "sum prod mean std var dot max min cumsum cumprod round astype clip linspace".split()
 )
