@@ -385,3 +385,15 @@ def test_a_tensor_is_called_one_where_python_refuses_it(cache):
     for size in (2, 3):
         with pytest.raises(TypeError, match=r"for \*: 'Tensor' and 'NoneType'"):
             compiled(torch.ones(size))
+
+
+def test_buffers_lose_and_get_bytes_as_in_eager():
+    def shrinks(x, buffer):
+        del buffer[0]
+        buffer[1:2] = b"xyz"
+        return x + len(buffer)
+
+    compiled, ours, eagers = jit(shrinks, fallback="error"), bytearray(b"abcd"), bytearray(b"abcd")
+    for _ in range(3):
+        assert compiled(torch.ones(()), ours) == shrinks(torch.ones(()), eagers)
+        assert ours == eagers

@@ -69,9 +69,12 @@ class MutationLog:
             self._drop(place)
 
     def note_container(self, container: Any, before: Any = None) -> None:
-        """Remember the contents of a container that is about to be changed; ``before``, if it was changed already."""
+        """Remember the contents of a container that is about to be changed; ``before``, if it was changed already.
+
+        A buffer is none: what it held is remembered since it was read; see :meth:`watch_buffer`.
+        """
         self.version += 1
-        if id(container) not in self._containers:
+        if id(container) not in self._containers and builtin_kind(container) is not None:
             self._containers.add(id(container))
             self._unwrite_items(container)
             copy = _copy(container) if before is None else before
@@ -220,15 +223,12 @@ def _copy(container: Any) -> Any:
         return kind(kind.items(container))
     if kind is list or kind is set:
         return kind.copy(container)
-    if kind is deque:
-        return deque(deque.__iter__(container), container.maxlen)
-    return container.copy() if hasattr(container, "copy") else type(container)(container)
+    return deque(deque.__iter__(container), container.maxlen)
 
 
 def _same_contents(container: Any, before: Any) -> bool:
     """Whether a container holds the very same objects as its copy, in the same order."""
-    pairs = [(c.items() if isinstance(c, dict) else c) for c in (container, before)]
-    now, then = ([x for pair in p for x in pair] if isinstance(container, dict) else list(p) for p in pairs)
+    now, then = ([*c, *c.values()] if isinstance(c, dict) else [*c] for c in (container, before))
     return len(now) == len(then) and all(map(operator.is_, now, then))
 
 

@@ -128,7 +128,7 @@ class Item(Step[Any, Any], Written[Any, Any, object]):
             del owner[key]
 
 
-class KeptItem(Step[Any, object]):
+class KeptItem(Item):
     """An item of a container whose class has a ``__getitem__`` of its own, which is not asked."""
 
     def read(self, owner: object, key: object) -> Any:
@@ -136,9 +136,6 @@ class KeptItem(Step[Any, object]):
 
     def expression(self, owner: str, key: object, context: Context) -> str:
         return f"{context.object(item_of, 'item_of')}({owner}, {_key(key, context)})"
-
-    def shown(self, owner: str, key: object) -> str:
-        return f"{owner}[{shown_key(key)}]"
 
 
 class Cell(Step[CellType, object], Written[CellType, object, object]):
@@ -317,12 +314,9 @@ def refill(container: Any, contents: Any) -> None:
         set.update(container, contents)
     elif kind is list:
         list.__setitem__(container, slice(None), contents)
-    elif kind is deque:
+    else:
         deque.clear(container)
         deque.extend(container, contents)
-    else:
-        container.__dict__.clear()
-        container.__dict__.update(contents)
 
 
 def builtin_kind(container: object) -> Any:
