@@ -10,7 +10,7 @@ from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._jit import compiled_function
 from thunder_frontend._pipeline import Compiled
 from thunder_frontend._stats import CompileStats
-from thunder_guards.traces import epilogue_trace, prologue_trace
+from thunder_guards.traces import epilogue_trace
 from thunder_interpreter import Log
 from thunder_ir import Trace
 from thunder_torch import find_symbol
@@ -94,8 +94,7 @@ def last_prologue_traces(fn: object) -> list[Any]:
         TypeError: ``fn`` did not come from :func:`jit`.
         RuntimeError: it was not called yet.
     """
-    last = _last(fn)
-    return [prologue_trace(last.program), last.specialisation.prologue]
+    return _last(fn).prologue_traces
 
 
 def last_epilogue_traces(fn: object) -> list[Any]:

@@ -60,6 +60,11 @@ class Compiled:
         return [] if self.backward is None else self.backward.stages()
 
     @property
+    def prologue_traces(self) -> list[Any]:
+        """The prologue as a trace, and what is generated of it."""
+        return [prologue_trace(self.program), self.specialisation.prologue]
+
+    @property
     def program(self) -> Program:
         return self.specialisation.program
 

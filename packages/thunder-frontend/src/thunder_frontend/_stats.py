@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from thunder_guards.traces import prologue_trace
-
 
 class Timer:
     """Adds up CPU seconds by phase.
@@ -77,7 +75,7 @@ class CompileStats:
     @property
     def last_prologue_traces(self) -> list[Any]:
         """Its prologue: the trace, and what is generated of it."""
-        return [each for c in self.compiled[-1:] for each in (prologue_trace(c.program), c.specialisation.prologue)]
+        return self.compiled[-1].prologue_traces if self.compiled else []
 
     @property
     def last_interpreter_log(self) -> Any:

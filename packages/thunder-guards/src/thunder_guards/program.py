@@ -9,7 +9,7 @@ from typing import Any
 from thunder_guards._guards.arguments import ArgumentsGuard
 from thunder_guards._guards.base import GONE, Guard
 from thunder_guards._guards.environment import EnvironmentGuard
-from thunder_guards._guards.tensors import TensorMetadata
+from thunder_guards._guards.tensors import TensorGuard, TensorMetadata
 from thunder_guards.sources import Place, Source
 from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 
@@ -43,6 +43,11 @@ class Input:
     example: Any
     memory: TensorProxy | None = None
     becomes_leaf: bool = False
+
+    @property
+    def guard(self) -> TensorGuard:
+        """The guard that it is of that kind."""
+        return TensorGuard(self.source, self.metadata, self.slot)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

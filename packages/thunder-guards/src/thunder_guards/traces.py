@@ -15,7 +15,6 @@ from thunder_guards._codegen.prologue import constraints_of, ordered
 from thunder_guards._guards.arguments import ArgumentsGuard
 from thunder_guards._guards.base import Guard, shown
 from thunder_guards._guards.environment import Environment, EnvironmentGuard
-from thunder_guards._guards.tensors import TensorGuard
 from thunder_guards._guards.values import ValueGuard
 from thunder_guards.program import Program
 from thunder_guards.sources import Source
@@ -37,7 +36,7 @@ def prologue_trace(program: Program) -> Trace:
     inputs = ordered(program.inputs)
     for given in inputs:
         calls.append(_fetch(given.source, given.proxy))
-        calls.append(BoundSymbol(REQUIRE, (TensorGuard(given.source, given.metadata, given.slot),), {}, None))
+        calls.append(BoundSymbol(REQUIRE, (given.guard,), {}, None))
     return Trace("prologue", arguments(), tuple(calls), tuple([i.proxy for i in (*inputs, *program.numbers)]))
 
 

@@ -60,7 +60,6 @@ class ContainerReads:
             return value
         if self._was_written(container, key):
             return self._stand_ins.of(value)
-        self._external.depends_on_identity(key)
         self._external.fix_hash(key)
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
@@ -140,7 +139,6 @@ class ContainerReads:
         """Guard whether ``key`` is in an external dict or set."""
         source = self._external.source_of(container)
         if source is not None and not self._was_written(container, key):
-            self._external.depends_on_identity(key)
             self._external.fix_hash(key)
             self._external.require(MembershipGuard(source, (key,), present), id(source), as_fact(key), "membership")
 

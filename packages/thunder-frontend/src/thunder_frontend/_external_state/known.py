@@ -98,11 +98,16 @@ class Known(ABC):
         return self.source_of(value) is not None
 
     def fix_hash(self, value: object) -> None:
-        """Guard that an object whose hash tells which one it is, or such a part of a tuple, is the very same."""
+        """Guard that an object whose hash tells which one it is, or such a part of a tuple, is the very same.
+
+        The program depends on which one it is.
+        """
         if type(value) is tuple:
             for part in value:
                 self.fix_hash(part)
-        elif type(value).__hash__ is object.__hash__:
+            return
+        self.depends_on_identity(value)
+        if type(value).__hash__ is object.__hash__:
             self.fix_identity(value)
 
     def fix_identity(self, value: object, slot: tuple[Any, Any] | None = None, source: Source | None = None) -> None:

@@ -24,9 +24,8 @@ from thunder_ir import (
     TensorProxy,
     Trace,
     recording,
-    substitute,
 )
-from thunder_ir.passes import depends_on_the_run
+from thunder_ir.passes import depends_on_the_run, renamed
 from thunder_prims import tidy
 from thunder_torch.opaque import drawing_call, opaque_call
 from thunder_tracing.derivatives.custom_functions import CustomRule, rule_for_higher_derivatives
@@ -179,7 +178,8 @@ class Branches:
                 f"{[v.type_string for v in values]}, not {[p.type_string for p in body.trace.outputs]}"
             )
         inputs = body.trace.inputs
-        condition = Part(_renamed(condition.trace, inputs))
+        own = [p.name for p in condition.trace.inputs]
+        condition = Part(renamed(condition.trace, dict(zip(own, inputs, strict=True))))
         read = [p for p in _free([condition, body]) if p.name not in {i.name for i in inputs}]
         if (
             any([p.requires_grad for p in (*values, *read) if isinstance(p, TensorProxy)])
@@ -353,13 +353,6 @@ def _free(parts: Sequence[Part]) -> list[Proxy]:
             known.update([p.name for p in bound.outputs])
         found.update({p.name: p for p in part.trace.outputs if p.name not in known})
     return list(found.values())
-
-
-def _renamed(trace: Trace, inputs: Sequence[Proxy]) -> Trace:
-    """Return a program with other inputs in the place of its own."""
-    mapping = {old.name: new for old, new in zip(trace.inputs, inputs, strict=True)}
-    calls = tuple([b.substituted(mapping) for b in trace.bound_symbols])
-    return trace.replace(inputs=tuple(inputs), bound_symbols=calls, output=substitute(trace.output, mapping))
 
 
 def _draws(parts: Sequence[Part]) -> bool:

@@ -16,7 +16,6 @@ from typing import Any
 
 from thunder_guards._codegen.specialise import Specialisation
 from thunder_guards._guards.base import GONE, Guard, Told
-from thunder_guards._guards.tensors import TensorGuard
 from thunder_guards._guards.values import ValueGuard
 from thunder_guards.symbolic import fixed_numbers, told_by_numbers
 from thunder_ir import Context
@@ -52,7 +51,7 @@ class Facts:
     @property
     def _guards(self) -> Iterator[Guard]:
         program = self.specialisation.program
-        return chain(program.guards, [TensorGuard(i.source, i.metadata) for i in program.inputs])
+        return chain(program.guards, [i.guard for i in program.inputs])
 
 
 def _answers(guards: Iterable[Guard]) -> Answers:

@@ -13,7 +13,6 @@ from typing import Any
 from thunder_guards._codegen.epilogue import epilogue_lines
 from thunder_guards._codegen.generated import INDENT, Generated
 from thunder_guards._codegen.prologue import constraints_of, passed, prologue_lines, unpacked
-from thunder_guards._guards.tensors import TensorGuard
 from thunder_guards._guards.values import SameAsBeforeGuard
 from thunder_guards.program import Program
 from thunder_guards.templates import proxies_of
@@ -48,7 +47,7 @@ class Specialisation:
         problem = self.program.environment.failure(roots)
         if problem is not None:
             return problem
-        for guard in (*self.program.guards, *(TensorGuard(i.source, i.metadata, i.slot) for i in self.program.inputs)):
+        for guard in (*self.program.guards, *[i.guard for i in self.program.inputs]):
             problem = guard.failure(roots)
             if problem is not None:
                 return problem
