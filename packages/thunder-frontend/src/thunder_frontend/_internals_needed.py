@@ -57,6 +57,7 @@ MISSING = fill(
         "torch.nn.Module._wrapped_call_impl",
         "torch.nn._reduction",
         "torch.nn.functional._canonical_mask",
+        "torch.nn.functional._none_or_dtype",
         "torch.nn.modules.lazy.LazyModuleMixin._infer_parameters",
         "torch.nn.modules.transformer._detect_is_causal_mask",
         "torch.nn.parallel.DistributedDataParallel._run_ddp_forward",
