@@ -1,5 +1,6 @@
 """What a program prints, and what it may not make a text of."""
 
+import contextlib
 import cProfile
 import io
 import logging
@@ -12,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from thunder_frontend import AcquisitionError, DataDependentError, jit
+from thunder_frontend import AcquisitionError, DataDependentError, cache_misses, jit
 from thunder_frontend._library_code.torch_warnings import Warned, unless_it_warns
 
 
@@ -67,8 +68,6 @@ def test_what_is_printed_may_require_grad(capsys):
         lambda x: "%s" % x,  # noqa: UP031
         lambda x: repr([x]),
         lambda x: f"{x.sum():.3f}",
-        lambda x: f"{x.sum().item():.3f}",
-        lambda x: format(x.sum().item(), ".2f"),
         lambda x: repr(x.sum().item()),
         lambda x: print(Wrapped(x)),
     ],
@@ -84,6 +83,82 @@ class Wrapped:
 
     def __str__(self):
         return f"<{self.x}>"
+
+
+class Told:
+    """What text ends up in, besides what is printed."""
+
+    def __init__(self):
+        self.name, self.names = "", []
+
+
+def printed_only(x, n, told):
+    loss = (x * n).mean()
+    print(f"step {n:>3}: {n / 3:.2f}", f"loss {loss.item():.4f}", str(n), [f"{n}"])
+    return x * n
+
+
+def computed(x, n, told):
+    told.names = [format((x * n).sum().item(), ".2f")]
+    return f"{x.sum().item() / n:.3f}"
+
+
+def kept(x, n, told):
+    told.name = f"{n}" + "!"
+    told.names = [f"{name}{n}" for name in "ab"]
+    return {"text": f"n = {n}", "x": x}
+
+
+def looked_at(x, n, told):
+    text = f"{n}"
+    told.names.append(text.zfill(3))
+    return x * len(text), text == "3", text in ("3", "4"), text.upper(), isinstance(text, str), type(text), f"{text:>4}"
+
+
+def keys(x, n, told):
+    told.name = max(f"{n}", "4")
+    return {f"layer{n}": x, **{f"{k}{n}": k for k in "ab"}}, {f"{n}"}, dict.fromkeys([f"{n}"])
+
+
+def raised(x, n, told):
+    raise ValueError(f"bad {n}", [f"{n}"])
+
+
+@pytest.mark.parametrize(
+    ("program", "programs"),
+    [(printed_only, 2), (computed, 2), (kept, 2), (looked_at, 6), (keys, 6), (raised, 0)],
+    ids=lambda p: str(p),
+)
+def test_text_of_numbers_that_change_is_that_of_each_call(program, programs, capsys):
+    compiled, ours, eagers = jit(program, fallback="error"), Told(), Told()
+    for n in (3, 4, 5, 11, 7, 3):
+        results, output = [], []
+        for run, told in ((compiled, ours), (program, eagers)):
+            try:
+                results.append(run(torch.ones(2), n, told))
+            except ValueError as error:
+                results.append(error.args)
+            output.append(capsys.readouterr().out)
+        assert repr(results[0]) == repr(results[1]) and output[0] == output[1]
+        assert vars(ours) == vars(eagers) and [type(v) for v in (ours.name, *ours.names)] == [str] * (
+            1 + len(ours.names)
+        )
+        if isinstance(results[0], dict):
+            assert {type(key) for key in results[0]} == {str} and type(results[0]["text"]) is str
+    assert cache_misses(compiled) <= programs
+
+
+def test_what_is_printed_where_standard_output_is_redirected_goes_there(capsys):
+    def program(x, n):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            print("inside", n)
+        print("outside", n)
+        return x, out.getvalue()
+
+    compiled = jit(program, fallback="error")
+    for n in (2, 3, 4):
+        assert compiled(torch.ones(2), n)[1] == f"inside {n}\n"
+        assert capsys.readouterr().out == f"outside {n}\n"
 
 
 def test_what_is_printed_to_a_file_of_the_programs_own_can_be_read_there():

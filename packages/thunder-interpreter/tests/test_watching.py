@@ -393,6 +393,25 @@ def test_keys_of_dicts_may_be_replaced():
     assert table == {"b": 22}
 
 
+def test_text_may_be_made_of_what_stands_in_for_a_format():
+    class Later:
+        def __init__(self, *parts):
+            self.parts = parts
+
+        def __add__(self, other):
+            return Later(*self.parts, other)
+
+        def __radd__(self, other):
+            return Later(other, *self.parts)
+
+    def program(number):
+        return f"a{number}b"
+
+    later = interpret(program, lookasides={format: lambda value, *spec: Later(value)})(3)
+    assert isinstance(later, Later)
+    assert interpret(program)(3) == program(3)
+
+
 def test_exceptions_are_reported_where_they_reach_interpreted_code_handled_or_not():
     raised = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _io
 import functools
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from thunder_guards.sources import held
 from thunder_guards.templates import Built, External
 from thunder_interpreter import DECLINED
 from thunder_ir import Proxy, TensorProxy
+from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tracer import Tracer
 
 T = torch.Tensor
@@ -57,6 +59,8 @@ class Prints:
         self, *values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False
     ) -> None:
         """Do what ``print`` does, later. A tensor is printed as it is now, without what autograd knows of it."""
+        if file is None and self._external.mutations.written_at(sys, "attribute", "stdout"):
+            file = sys.stdout  # as contextlib.redirect_stdout has it
         source = None if file is None else self._external.source_of(file)
         if file is not None and source is None:  # made by the program, which may read what it prints there
             print(*values, sep=sep, end=end, file=file, flush=flush)
@@ -79,7 +83,9 @@ class Prints:
             return DECLINED
         self._sharp(f"it calls {method.__name__}(), which writes when all of a call is computed")
         self._external.fix_identity(stream)
-        args = tuple([list(a) if method.__name__ == "writelines" else a for a in args])
+        args = tuple(
+            [a.fixed() if type(a) is RunText else list(a) if method.__name__ == "writelines" else a for a in args]
+        )
         give = functools.partial(method, stream, *args)
         self._calls.later.append(Effect("warning", External(held(give, method.__name__)), None, None))
         return len(args[0]) if method.__name__ == "write" else None
@@ -96,6 +102,7 @@ class Prints:
         source: Any = None,
     ) -> None:
         """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
+        message = message.fixed() if type(message) is RunText else message
         give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
         if package_of(module) in OURS:  # the program was asked to warn of the line that calls it
             give = functools.partial(_warn_the_caller, message, category, source)
@@ -113,6 +120,8 @@ class Prints:
         )
 
     def _part(self, value: Any) -> Any:
+        if type(value) is RunText:
+            return value.template
         if isinstance(value, T):
             with torch._C.DisableTorchFunction():
                 return self._contents(self._calls.value(self._calls.traced(value)))

@@ -15,6 +15,7 @@ from thunder_ir import Proxy
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.made_objects import parts_of
 from thunder_tracing.tensors.run_arrays import RunArray, built
+from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import fixed
 
 
@@ -33,6 +34,8 @@ def template(
         return tensor(value)
     if type(value) is RunArray:
         return external.templates.setdefault(id(value), (built(value, tensor), value))[0]
+    if type(value) is RunText:
+        return external.templates.setdefault(id(value), (value.template, value))[0]
     if isinstance(value, (Proxy, SCALARS)) and not isinstance(value, torch.Size):
         return value
     seen = {} if seen is None else seen

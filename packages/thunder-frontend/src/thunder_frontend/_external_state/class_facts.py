@@ -11,6 +11,7 @@ import torch
 from thunder_guards.own_code import OF_ACQUISITION, package_of
 from thunder_ir import NumberProxy
 from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -69,6 +70,8 @@ def type_of(value: Any, cls: type) -> type:
         return value._stands_for
     if cls is SymbolicSize:
         return torch.Size
+    if cls is RunText:
+        return str
     if cls is RunArray:
         return type(value.example)
     return value.python_type if isinstance(value, NumberProxy) else cls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CellType, CodeType, FrameType, FunctionType, GetSetDescriptorType
 from typing import Any
 
@@ -33,10 +33,13 @@ from thunder_ir import (
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
-NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray)\b")
+ADDITIONS = (operator.add, operator.iadd, RunText.__add__, RunText.__radd__)
+"""What makes text of text that each call has its own of."""
+NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray|RunText)\b")
 """How code in C calls a number that is symbolic, where it refuses it."""
 
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
@@ -105,7 +108,7 @@ class Watch(Callbacks):
         self.external.functions.missing(function, name)
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
-        if name == "__class__" and isinstance(obj, (TracedTensor, NumberProxy, SymbolicSize)):
+        if name == "__class__" and isinstance(obj, (TracedTensor, NumberProxy, RunText, SymbolicSize)):
             return type_of(obj, value)
         if isinstance(obj, TracedTensor):
             if name in obj.__dict__:
@@ -130,7 +133,7 @@ class Watch(Callbacks):
         if self.external.source_of(container) is None:
             return key
         self.external.fix_hash(key)
-        if isinstance(key, (NumberProxy, tuple)):
+        if isinstance(key, (NumberProxy, RunText, tuple)):
             return fixed(key)
         if isinstance(key, TracedTensor) and "_input" in key.__dict__:
             found = key._input
@@ -251,9 +254,12 @@ class WatchSymbolic(Watch):
         self._has_number = False
         """Whether the call that code in C was entered for last, and did not return from, has a symbolic number."""
 
-    def _begin(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _begin(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
+        if fn not in ADDITIONS:
+            _fix_texts(args, enumerate(args))
+            _fix_texts(kwargs, kwargs.items())
         self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])
         self._calls.begin(fn, args, kwargs)
 
@@ -281,3 +287,10 @@ class WatchSymbolic(Watch):
 
     def compare(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
         return compared(fn, a, b)
+
+
+def _fix_texts(given: Any, items: Iterable[tuple[Any, Any]]) -> None:
+    """Give code in C the text that there is in place of one that each call has its own of."""
+    for key, value in items:
+        if type(value) is RunText:
+            given[key] = value.fixed()

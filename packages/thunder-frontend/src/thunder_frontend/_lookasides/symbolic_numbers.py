@@ -17,6 +17,7 @@ from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_pr
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import DOMAINS, computed, to_nearest
 from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.run_texts import RunText, formatted
 from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
@@ -54,6 +55,8 @@ class SymbolicNumbers:
             int: self._to_int,
             len: self._length,
             repr: _shown,
+            str: _formatted,
+            format: _formatted,
             operator.is_: identical,
             operator.is_not: lambda a, b: not identical(a, b),
             **{function: functools.partial(_of_math, function) for function in DOMAINS},
@@ -141,7 +144,14 @@ def _of_math(function: Any, *args: Any, **kwargs: Any) -> Any:
 def _is_instance(value: Any, classes: Any) -> Any:
     if value.__class__ is SymbolicSize:
         return isinstance(torch.Size(), classes)
+    if value.__class__ is RunText:
+        return isinstance("", classes)
     return isinstance(value.value, classes) if isinstance(value, NumberProxy) else DECLINED
+
+
+def _formatted(*args: Any, **kwargs: Any) -> Any:
+    made = formatted(*args) if len(args) in (1, 2) and not kwargs else NotImplemented
+    return DECLINED if made is NotImplemented else made
 
 
 def _shown(value: object) -> Any:

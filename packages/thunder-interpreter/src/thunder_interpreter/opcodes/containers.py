@@ -1,5 +1,6 @@
 """Building, extending and unpacking containers; formatting."""
 
+import functools
 import operator
 from typing import Any
 
@@ -64,7 +65,9 @@ def build_const_key_map(frame: Frame, stack: list[Any], count: int) -> None:
 @opcode("BUILD_STRING")
 def build_string(frame: Frame, stack: list[Any], count: int) -> None:
     """``*strings -> string``."""
-    stack.append("".join(pop_many(stack, count)))
+    parts = pop_many(stack, count)
+    are_strings = all([isinstance(part, str) for part in parts])  # a lookaside of ``format`` returns what it likes
+    stack.append("".join(parts) if are_strings else functools.reduce(operator.add, parts))
 
 
 @opcode("BUILD_SLICE")

@@ -10,6 +10,7 @@ import torch
 
 from thunder_ir import IntegerProxy, NumberProxy
 from thunder_prims.checks import count
+from thunder_tracing.tensors.run_texts import RunText
 
 
 class SymbolicSize(tuple):  # type: ignore[type-arg]
@@ -65,10 +66,10 @@ def fixed(key: Any) -> Any:
     """Return a key with the values at hand of the symbolic numbers in it, which the program gets fixed to.
 
     Args:
-        key: of a dict: a number, a shape, or anything else.
+        key: of a dict: a number, a shape, a text, or anything else.
     """
-    if isinstance(key, NumberProxy):
+    if isinstance(key, (NumberProxy, RunText)):
         return key.fixed()
-    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
+    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, RunText, tuple)) for item in key]):
         return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
     return key

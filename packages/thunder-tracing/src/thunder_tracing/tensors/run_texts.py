@@ -1,0 +1,85 @@
+"""Text of numbers that a program does not fix: each call makes its own, where it prints, returns or keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thunder_guards.templates import Built
+from thunder_ir import NumberProxy
+
+
+def joined(*parts: str) -> str:
+    """Return text made of parts."""
+    return "".join(parts)
+
+
+class RunText:
+    """What user code holds in place of such a text. Whatever Python looks at of it fixes the numbers.
+
+    Args:
+        parts: text, and templates of text, each of a format and what is formatted by it.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: str | Built) -> None:
+        self.parts = parts
+
+    @property
+    def template(self) -> Built:
+        """What builds the text in a call."""
+        return Built(joined, self.parts)
+
+    def fixed(self) -> str:
+        """Return the text, and constrain the program to its numbers.
+
+        Raises:
+            UnknownNumberError: one of them is known only when the program runs.
+        """
+        return "".join([p if isinstance(p, str) else format(p.parts[0].fixed(), p.parts[1]) for p in self.parts])
+
+    def __add__(self, other: object) -> Any:
+        parts = _parts_of(other)
+        return NotImplemented if parts is None else RunText(*self.parts, *parts)
+
+    def __radd__(self, other: object) -> Any:
+        parts = _parts_of(other)
+        return NotImplemented if parts is None else RunText(*parts, *self.parts)
+
+    def __str__(self) -> str:
+        return self.fixed()
+
+    def __hash__(self) -> int:
+        return hash(self.fixed())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(str, name):
+            raise AttributeError(f"'str' object has no attribute {name!r}")
+        return getattr(self.fixed(), name)
+
+
+def _as_text(name: str) -> Callable[..., Any]:
+    def method(self: RunText, *args: Any) -> Any:
+        return getattr(str, name)(self.fixed(), *[a.fixed() if isinstance(a, RunText) else a for a in args])
+
+    method.__name__ = name
+    return method
+
+
+for _name in "repr format eq ne lt le gt ge len contains iter getitem mul rmul mod reduce_ex".split():
+    setattr(RunText, f"__{_name}__", _as_text(f"__{_name}__"))
+
+
+def _parts_of(text: object) -> tuple[str | Built, ...] | None:
+    return text.parts if isinstance(text, RunText) else (text,) if type(text) is str else None
+
+
+def formatted(value: object, format_of: object = "") -> Any:
+    """Return the text of a symbolic number, or of one that only the run tells; ``NotImplemented`` for other values."""
+    if isinstance(value, NumberProxy) and type(format_of) is str:
+        return RunText(Built(format, (value, format_of)))
+    return value if isinstance(value, RunText) and not format_of else NotImplemented
+
+
+__all__ = ["RunText", "formatted", "joined"]
