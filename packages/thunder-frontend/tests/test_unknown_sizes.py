@@ -165,7 +165,7 @@ def empty_or_not(x):
         (lambda x: [i for i in range(x[x > 0].shape[0])], ["Python needs the value of"]),
         (lambda x: max(len(x[x > 0]), 3), ["< 3"]),
         (lambda x: {x[x > 0].shape[0]: 1}, ["Python needs the value of"]),
-        (lambda x: f"{x.sum().item()}", ["Python needs the value of"]),
+        (lambda x: len(f"{x.sum().item()}"), ["Python needs the value of"]),
         (lambda x: x * 2 if torch.allclose(x, x + 1) else x, ["!= 0"]),
         (lambda x: x.view(1, -1).nonzero().stride(), ["lies in memory", "stride"]),
         (lambda x: list(x[x > 0]), ["unbind"]),
