@@ -48,7 +48,7 @@ def test_the_table_of_calls(monkeypatch, capsys):
 CASES = calls.cases()[:4]
 
 
-@pytest.mark.parametrize("kind", ["gpt", "experts", "norms"])
+@pytest.mark.parametrize("kind", first_calls.MODELS)
 def test_a_first_call_is_measured_in_a_process_of_its_own(kind):
     took = first_calls.least("thunder", "step", 1, kind, 1)
     assert 0 < took["acquisition"] < took["whole"] < 60

@@ -3,6 +3,7 @@
 python -m thunder_benchmarks.first_calls                     a GPT of 4 and of 16 layers
 python -m thunder_benchmarks.first_calls --layers 2 6 --rounds 5
 python -m thunder_benchmarks.first_calls --thunder           Thunder alone, by phases, and for each further layer
+python -m thunder_benchmarks.first_calls --model images      a convolutional network; encoder is PyTorch's own
 python -m thunder_benchmarks.first_calls --thunder --model experts    sizes that only the run of the program tells
 python -m thunder_benchmarks.first_calls --model norms --compilers thunder "thunder, fake run"    writes in each layer
 """
@@ -47,6 +48,7 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
 PEERS = list(COMPILERS)[:3]
 """Who is compared unless others are named."""
 WORK = ("forward", "step")
+MODELS = ("gpt", "experts", "norms", "images", "encoder")
 
 
 class Experts(nn.Module):
@@ -92,6 +94,42 @@ class Norms(nn.Module):
         return x, x.square().mean()
 
 
+class Images(nn.Module):
+    """A convolutional network: batch norms, pooling, dropout.
+
+    Args:
+        layers: how many.
+    """
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 16, 3), nn.MaxPool2d(2))
+        for _ in range(layers):
+            self.layers.extend([nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()])
+        self.layers.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.1), nn.Linear(16, 10)])
+
+    def forward(self, x: torch.Tensor, _: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.layers(x)
+        return x, x.square().mean()
+
+
+class Encoder(nn.Module):
+    """PyTorch's encoder of transformers.
+
+    Args:
+        layers: how many.
+    """
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, x: torch.Tensor, _: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.layers(x)
+        return x, x.square().mean()
+
+
 def model_of(kind: str, layers: int) -> tuple[nn.Module, torch.Tensor]:
     """Return a model, and what it is called with, twice."""
     if kind == "experts":
@@ -100,6 +138,10 @@ def model_of(kind: str, layers: int) -> tuple[nn.Module, torch.Tensor]:
         with FakeTensorMode():  # loads what fake tensors need, which both need
             Norms(1)(torch.ones(2, 32), None)
         return Norms(layers), torch.randn(64, 32)
+    if kind == "images":
+        return Images(layers), torch.randn(4, 3, 24, 24)
+    if kind == "encoder":
+        return Encoder(layers), torch.randn(4, 16, 32)
     model = GPT(GPTConfig(256, block=64, layers=layers, heads=4, width=128))
     return model, torch.randint(256, (2, 64))
 
@@ -111,7 +153,7 @@ def seconds(compiler: str, work: str, layers: int, kind: str = "gpt") -> dict[st
         compiler: one of :data:`COMPILERS`.
         work: ``"forward"``, without gradients, or ``"step"``, forward and backward.
         layers: of the model.
-        kind: ``"gpt"``, of width 128, ``"experts"`` or ``"norms"``.
+        kind: one of :data:`MODELS`; a GPT has width 128.
     """
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -159,7 +201,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--thunder", action="store_true", help="measure Thunder alone")
     parser.add_argument("--compilers", nargs="+", choices=COMPILERS, default=PEERS, help="measure these")
-    parser.add_argument("--model", choices=("gpt", "experts", "norms"), default="gpt")
+    parser.add_argument("--model", choices=MODELS, default="gpt")
     parser.add_argument("--one", nargs=4, metavar=("COMPILER", "WORK", "LAYERS", "MODEL"), help="in this process")
     options = parser.parse_args()
     if options.one:

@@ -22,6 +22,7 @@ from thunder_torch import find_symbol, opaque_call, symbol_of, tensor_language, 
 from thunder_torch.communication import EFFECTS
 from thunder_torch.names import path_of
 from thunder_torch.opaque import call_of
+from thunder_torch.plain_sizes import answered_plainly
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +66,8 @@ def gradients(function: Callable[..., torch.Tensor], inputs: Sequence[torch.Tens
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         leaves = [t if t.requires_grad else t.detach().requires_grad_() for t in inputs]
-        return torch.autograd.grad(function(*leaves), leaves, dy, create_graph=create_graph)
+        with answered_plainly():
+            return torch.autograd.grad(function(*leaves), leaves, dy, create_graph=create_graph)
 
 
 TAKE_OUT = frozenset({

@@ -11,6 +11,7 @@ from torch._prims_common import suggest_memory_format
 
 from thunder_executors_torch.executor import executor, gradients
 from thunder_ir import DType, OpTags, TensorProxy, dtypes
+from thunder_torch.plain_sizes import answered_plainly
 
 Shape = Sequence[Any]
 Rule = tuple[Any, Any]
@@ -150,7 +151,10 @@ def with_channels(a: Any, *rest: Any, **kwargs: Any) -> bool:
 
 def format_of_groups(a: torch.Tensor) -> torch.memory_format:
     """Return the memory format in which PyTorch's kernels for groups take a tensor."""
-    return suggest_memory_format(a) if a.device.type == "cpu" else torch.contiguous_format
+    if a.device.type != "cpu":
+        return torch.contiguous_format
+    with answered_plainly():
+        return suggest_memory_format(a)
 
 
 def dense_for_groups(a: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ import torch
 
 from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy
 from thunder_torch.opaque import call_of, derivative_of
+from thunder_torch.plain_sizes import answered_plainly
 from thunder_torch.specs import map_tensors
 
 
@@ -67,9 +68,10 @@ def pull(graph: Graph, outputs: tuple[int, ...], *cotangents: torch.Tensor) -> t
     if not pairs:
         return tuple([torch.zeros_like(leaf) for leaf in graph.leaves])
     targets, seeds = zip(*pairs, strict=True)
-    return torch.autograd.grad(
-        targets, graph.leaves, seeds, retain_graph=True, allow_unused=True, materialize_grads=True
-    )
+    with answered_plainly():
+        return torch.autograd.grad(
+            targets, graph.leaves, seeds, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
 
 
 def run_meta(call: Any, positions: tuple[int, ...], *values: Any) -> tuple[Any, AnyProxy]:

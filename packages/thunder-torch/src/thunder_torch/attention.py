@@ -19,6 +19,7 @@ from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 
 state("embedding", traits=(Trait.IN_ROWS,))
+state("scaled_dot_product_attention", traits=(Trait.OTHERWISE_ON_META,))
 state("_native_multi_head_attention", "multi_head_attention_forward", traits=(Trait.DRAWS, Trait.SIZES_ARE_PRODUCTS))
 
 

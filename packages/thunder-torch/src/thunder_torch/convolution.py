@@ -10,8 +10,13 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import OpTags, TensorProxy
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
 
 PRODUCT = (OpTags.MATMUL,)
+state(
+    "_convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "convolution", traits=(Trait.ROWS_ON_META,),
+)  # fmt: skip
 
 
 def spread_to(value: Any, count: int) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from thunder_torch.traits import Trait, state
 FAILS = (Trait.MAY_FAIL,)
 state("gather", "index_select", "scatter", "scatter_add", "take", "take_along_dim", traits=(Trait.IN_ROWS,))
 state("index_reduce", "index_reduce_", "put", "put_", "scatter_reduce", "scatter_reduce_", "__setitem__", traits=FAILS)
+state("nonzero_static", traits=(Trait.OTHERWISE_ON_META,))
 state("_embedding_bag", "embedding_bag", "segment_reduce", "_segment_reduce", "_assert", "_assert_async", traits=FAILS)
 
 

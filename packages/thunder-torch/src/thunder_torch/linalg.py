@@ -25,6 +25,12 @@ state(
 state("cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", traits=(Trait.MAY_FAIL,))
 state("lobpcg", "pca_lowrank", "svd_lowrank", traits=(Trait.DRAWS,))
 state("istft", "lstsq", traits=(Trait.SHAPED_BY_METADATA,))
+state("eig", "einsum", "svd", traits=(Trait.OTHERWISE_ON_META,))
+state(
+    "fft2", "fftn", "hfft2", "hfftn", "ifft2", "ifftn", "ihfft2", "ihfftn", "irfft2", "irfftn", "rfft2", "rfftn",
+    traits=(Trait.OTHERWISE_ON_META,),
+)  # fmt: skip
+state("fft", "hfft", "ifft", "ihfft", "irfft", "rfft", traits=(Trait.ROWS_ON_META,))
 
 matmul = composed(lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT)
 rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__", tags=PRODUCT)

@@ -16,7 +16,7 @@ from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 
 state("binary_cross_entropy", "_ctc_loss", traits=(Trait.MAY_FAIL,))
-state("ctc_loss", traits=(Trait.MAY_FAIL, Trait.SHAPED_BY_METADATA))
+state("ctc_loss", traits=(Trait.MAY_FAIL, Trait.SHAPED_BY_METADATA, Trait.OTHERWISE_ON_META))
 state("cross_entropy", "nll_loss", traits=(Trait.IN_ROWS,))
 state("mse_loss", "smooth_l1_loss", traits=(Trait.KEEPS_ROWS,))
 state("gaussian_nll_loss", traits=(Trait.SHAPED_BY_METADATA,))

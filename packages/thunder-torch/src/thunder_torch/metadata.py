@@ -29,8 +29,8 @@ from thunder_torch.errors import DataDependentShapeError, FixedError, Unsupporte
 from thunder_torch.fake_modes import plainly, unlogged
 from thunder_torch.marked_sizes import told_by_marks
 from thunder_torch.memo import Memo, Renamed, arguments_key
+from thunder_torch.meta_tensors import OnMeta, on_meta, runs_on_meta, told_on_meta
 from thunder_torch.names import name_of
-from thunder_torch.only_views import laid_out, lays_out
 from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.sequences import told_by_fewer_steps, with_few_steps
 from thunder_torch.specs import (
@@ -160,7 +160,8 @@ def _connected(
         return inputs[-1]
 
     with plainly(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        for kind in (_Known, _unknown_sizes, partial(_unknown_sizes, least=2)):
+        kinds = (_Known, _unknown_sizes, partial(_unknown_sizes, least=2))
+        for kind in (OnMeta, *kinds) if runs_on_meta(function) else kinds:
             fakes = kind(name_of(function))
             try:
                 given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
@@ -233,12 +234,12 @@ def _run(
     found = None if quickly is None else quickly(args, kwargs)
     if found is not None:
         return found
-    if lays_out(function, args, kwargs):
-        return laid_out(function, args, kwargs, known)
     if not kwargs:
         found = told_by_fewer_steps(lambda args: spec_of(function, args, {}), function, args)
-        if found is not None:
-            return found
+    if found is None:
+        found = told_on_meta(function, args, kwargs, known)
+    if found is not None:
+        return found
     try:
         return _faked(function, args, kwargs, known, _Known())
     except (DynamicOutputShapeException, DataDependentOutputException) as error:
@@ -513,6 +514,12 @@ def draws_numbers(function: Callable[..., Any], *args: Any) -> bool:
         with draws:
             return function(*fakes)
 
+    if runs_on_meta(function):
+        try:
+            on_meta(watched, args, {})
+            return draws.found
+        except Exception:  # there is no kernel, or what it raises is said better of fake tensors
+            pass
     try:
         _faked(watched, args, {}, False, _Known())
     except (DynamicOutputShapeException, DataDependentOutputException):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 import thunder_lang as lang
-from thunder_ir import TensorProxy, dtypes, same_shape
+from thunder_ir import Symbol, TensorProxy, dtypes, same_shape
 from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
 from thunder_torch.rounding import narrow_to, wide
@@ -16,7 +18,12 @@ from thunder_torch.row_order import in_rows
 from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 
+state(
+    "_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm", "native_layer_norm",
+    traits=(Trait.OTHERWISE_ON_META,),
+)  # fmt: skip
 state("layer_norm", traits=(Trait.IN_ROWS,))
+state("batch_norm", batch_norm_updating, traits=(Trait.ROWS_ON_META,))
 state("batch_norm", "group_norm", "normalize", "rms_norm", traits=(Trait.KEEPS_ROWS,))
 
 
@@ -134,7 +141,29 @@ def batch_norm(
     return _batch_normal(a, x, mean, variance, weight, bias, eps)
 
 
-@torchsymbol(batch_norm_updating, name="batch_norm_updating")
+def _while_updating(updating: Callable[..., Any], normal: Symbol) -> Callable[..., Any]:
+    """Return the meta function of a normalisation that brings its running statistics along: those of one that does not.
+
+    It leaves to PyTorch what that refuses, a single value to a channel.
+    """
+    signature, of_normal = inspect.signature(updating), normal.meta
+    assert of_normal is not None
+
+    def meta(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        a, *statistics, weight, bias, updates, momentum, eps = given.args
+        if not updates or a.ndim < 3 or not all([d.__class__ is int and d > 1 for d in a.shape]):
+            return NotImplemented
+        if not all([isinstance(s, TensorProxy) and s.ndim == 1 and not s.requires_grad for s in statistics]):
+            return NotImplemented
+        mean, var = [TensorProxy(s.shape, s.dtype, s.device, False, (1,)) for s in statistics]
+        return mean, var, of_normal(a, None, None, weight, bias, True, momentum, eps)
+
+    return meta
+
+
+@torchsymbol(batch_norm_updating, name="batch_norm_updating", meta=_while_updating(batch_norm_updating, batch_norm))
 def batch_norm_with_statistics(
     a: TensorProxy,
     running_mean: TensorProxy,
@@ -186,7 +215,11 @@ def _instance_normal(a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, w
     return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
 
 
-@torchsymbol(instance_norm_updating, name="instance_norm_updating")
+@torchsymbol(
+    instance_norm_updating,
+    name="instance_norm_updating",
+    meta=_while_updating(instance_norm_updating, instance_norm),
+)
 def instance_norm_with_statistics(
     a: TensorProxy,
     running_mean: TensorProxy,

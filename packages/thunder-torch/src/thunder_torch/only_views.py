@@ -8,11 +8,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from thunder_ir import TensorProxy
-from thunder_torch.convert import contiguous_strides, to_torch_dtype
-from thunder_torch.fake_modes import plainly
 from thunder_torch.places import is_basic
-from thunder_torch.specs import spec_of_result, tensors_of
+from thunder_torch.specs import tensors_of
 from thunder_torch.traits import Trait, has_trait
 
 
@@ -47,29 +44,3 @@ def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         if isinstance(made, torch.Tensor):
             return made if made is base else FakeTensor(base.fake_mode, made, base.fake_device)
         return made.__class__([FakeTensor(base.fake_mode, view, base.fake_device) for view in made])
-
-
-def lays_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether what a call returns is known to PyTorch's dispatcher, which is faster than a mode for fake tensors."""
-    if not args or not isinstance(args[0], TensorProxy) or args[0].device.type != "cpu":
-        return False
-    return is_only_view(function, args, kwargs) or (
-        has_trait(function, Trait.LAYS_OUT) and len(tensors_of(args, kwargs)) == 1
-    )
-
-
-def laid_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool) -> Any:
-    """Return the specification of views, or of a copy, of a tensor: by one that has no data, and is no fake one.
-
-    What is asked of a fake tensor goes through much Python code of PyTorch's, which it loads for the first.
-    """
-    base = args[0]
-    made = torch.empty_strided(
-        tuple(base.shape),
-        base.strides if base.strides is not None else contiguous_strides(tuple(base.shape)),
-        dtype=to_torch_dtype(base.dtype),
-        device="meta",
-        requires_grad=base.requires_grad,
-    )
-    with plainly():
-        return spec_of_result(function(made, *args[1:], **kwargs), [made], known, device=base.device)

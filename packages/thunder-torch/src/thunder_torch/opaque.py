@@ -20,6 +20,7 @@ from thunder_torch.around import Around
 from thunder_torch.communication import communication_tags
 from thunder_torch.metadata import MetaOf, connected_to, metadata_of
 from thunder_torch.names import LTORCH, name_of, path_of
+from thunder_torch.plain_sizes import answered_plainly
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
@@ -244,9 +245,10 @@ class Pullback:
             if not pairs:
                 return tuple([torch.zeros_like(w) for w in wanted])
             targets, seeds = zip(*pairs, strict=True)
-            return torch.autograd.grad(
-                targets, wanted, seeds, create_graph=create_graph, allow_unused=True, materialize_grads=True
-            )
+            with answered_plainly():
+                return torch.autograd.grad(
+                    targets, wanted, seeds, create_graph=create_graph, allow_unused=True, materialize_grads=True
+                )
 
     def _transformed(self, cotangents: Sequence[Any], values: list[Any]) -> tuple[Any, ...]:
         """Do the same under a functorch transform, where nothing can be made to require grad."""

@@ -27,6 +27,7 @@ state("cat", "concat", "concatenate", traits=(Trait.JOINS,))
 state("stack", traits=(Trait.KEEPS_ROWS,))
 state("flatten", "ravel", "reshape", traits=(Trait.LAYS_OUT,))
 state("repeat", "tile", "tril", "triu", traits=(Trait.IN_ROWS,))
+state("channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle", traits=(Trait.ROWS_ON_META,))
 state("narrow", "pad", "split", traits=(Trait.TAKES_INTEGERS,))
 state("dsplit", "hsplit", "unsafe_chunk", "unsafe_split", "vsplit", traits=(*MAYBE, Trait.SPLITS))
 

@@ -33,6 +33,8 @@ class Trait(Enum):
     KEEPS_ORDER = auto()  # a new result of it lies in the order of its arguments, as those of elementwise kernels do
     JOINS = auto()  # its result lies row by row unless all it is given are images that lie with their channels last
     LAYS_OUT = auto()  # returns a view of its first argument or a copy, as its sizes and strides alone say
+    OTHERWISE_ON_META = auto()  # its results lie otherwise on a CPU than the kernel for the meta device tells
+    ROWS_ON_META = auto()  # that kernel tells how they lie where its arguments lie row by row
     MISTOLD = auto()  # of its results PyTorch's fake kernel tells wrong sizes and dtypes
     READS_MEMORY = (
         auto()

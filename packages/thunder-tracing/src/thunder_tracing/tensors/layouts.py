@@ -14,8 +14,9 @@ from thunder_ir import BoundSymbol, NumberProxy, OpTags, Proxy, TensorProxy, fla
 from thunder_torch import viewed
 from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
 from thunder_torch.fake_modes import unlogged
+from thunder_torch.meta_tensors import told_on_meta
 from thunder_torch.metadata import metadata_of
-from thunder_torch.only_views import fake_views, is_only_view, laid_out, lays_out
+from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import at_first_place
 from thunder_torch.specs import TensorSpec, map_tensors, storage_key, tensors_of
 from thunder_torch.unknown_sizes import has_unknown_sizes, rests_on_unknown
@@ -115,11 +116,12 @@ class Layouts:
         """
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not self._symbolic
         is_open = rests_on_unknown((args, kwargs))
-        if unwritten and not is_open and lays_out(function, args, kwargs):
+        if unwritten and not is_open:
             with torch._C.DisableTorchFunction(), torch.no_grad():
-                made = laid_out(function, (parent._proxy, *args[1:]), kwargs, True)
-            specs = [made] if isinstance(made, TensorSpec) else [s for s in made if isinstance(s, TensorSpec)]
-            return [(s.viewed == 0, s.argument == 0) for s in specs]
+                told = told_on_meta(function, (parent._proxy, *args[1:]), kwargs, True)
+            if told is not None:
+                specs = [told] if isinstance(told, TensorSpec) else [s for s in told if isinstance(s, TensorSpec)]
+                return [(s.viewed == 0, s.argument == 0) for s in specs]
         base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
         try:
             made = self._run(function, (base, *args[1:]), kwargs)

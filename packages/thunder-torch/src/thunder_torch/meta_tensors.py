@@ -1,0 +1,123 @@
+"""Metadata of a call by tensors of the meta device: what PyTorch's dispatcher knows without a mode for fake tensors.
+
+What is asked of a fake tensor goes through much Python code of PyTorch's, and for the first one PyTorch loads SymPy and
+its distributed tensors, which takes longer than most programs take to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from thunder_ir import TensorProxy, value_of
+from thunder_torch.convert import contiguous_strides, to_torch_dtype
+from thunder_torch.fake_modes import plainly
+from thunder_torch.names import name_of
+from thunder_torch.only_views import is_only_view
+from thunder_torch.plain_sizes import answered_plainly
+from thunder_torch.specs import map_tensors, spec_of_result, tensors_of
+from thunder_torch.traits import Trait, has_trait, is_pytorchs
+from thunder_torch.without_compilers import leave_compilers_alone
+
+OWN = __name__.partition(".")[0]
+"""Where the operations are defined that Thunder adds to PyTorch's: of these, too, it is known."""
+
+
+class OnMeta:
+    """Tensors of the meta device for a call to be run on, in place of fake ones.
+
+    Args:
+        operation: what is called.
+    """
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        self.made: list[torch.Tensor] = []
+
+    number = staticmethod(value_of)
+
+    def tensor(self, value: Any) -> torch.Tensor:
+        """Return a tensor with the sizes and strides at hand of one that a call is given."""
+        self.made.append(_of_proxy(value) if isinstance(value, TensorProxy) else value.detach().to("meta"))
+        return self.made[-1]
+
+    @property
+    def mode(self) -> AbstractContextManager[None]:
+        """What a call is run within: it loads none of PyTorch's compilers."""
+        leave_compilers_alone()
+        return answered_plainly()
+
+
+def told_on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool) -> Any:
+    """Return the specification of the result of a call on tensors of a CPU.
+
+    Args:
+        function: any callable that takes and returns PyTorch tensors.
+        args, kwargs: with :class:`~thunder_ir.TensorProxy` for tensors, of known sizes.
+        known: whether the strides of all tensors are.
+
+    Returns:
+        ``None`` where only fake tensors tell it, or what the call raises.
+
+    Example:
+        >>> import torch
+        >>> from thunder_ir import Tensor
+        >>> from thunder_torch.meta_tensors import told_on_meta
+        >>> told_on_meta(torch.outer, (Tensor((2,)), Tensor((3,))), {}, known=True).shape
+        (2, 3)
+    """
+    if not _is_told(function, args, kwargs):
+        return None
+    try:
+        output, made = on_meta(function, args, kwargs)
+    except Exception:  # there is no kernel, or what the call raises is said better of tensors of the CPU
+        return None
+    if any([t._version for t in made]) or not all([t.is_meta for t in tensors_of((output,), {})]):
+        return None
+    return spec_of_result(output, made, known, device=tensors_of(args, kwargs)[0].device)
+
+
+def on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a call returns of tensors of the meta device, and these, in order."""
+    meta = OnMeta(name_of(function))
+    with plainly(), meta.mode:
+        given, named = map_tensors(meta.tensor, args), map_tensors(meta.tensor, kwargs)
+        return function(*given, **named), meta.made
+
+
+def _is_told(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call lays out tensors of the meta device as those of a CPU.
+
+    Nearly all operations of PyTorch's do: kernels for the meta device are made for that.
+    """
+    tensors = tensors_of(args, kwargs)
+    if not tensors or not all([isinstance(t, TensorProxy) and t.device.type == "cpu" for t in tensors]):
+        return False
+    if has_trait(function, Trait.LAYS_OUT) and len(tensors) == 1:
+        return True
+    if args and args[0] is tensors[0] and is_only_view(function, args, kwargs):
+        return True
+    if has_trait(function, Trait.OTHERWISE_ON_META) or not runs_on_meta(function):
+        return False
+    return not has_trait(function, Trait.ROWS_ON_META) or all(map(_is_in_rows, tensors))
+
+
+def runs_on_meta(function: Any) -> bool:
+    """Whether a callable takes tensors of the meta device for others: not one of a user's, which may ask for it."""
+    if has_trait(function, Trait.READS_MEMORY):
+        return False
+    return is_pytorchs(function) or str(getattr(function, "__module__", "")).startswith(OWN)
+
+
+def _is_in_rows(tensor: TensorProxy) -> bool:
+    return tensor.strides is None or tensor.strides == contiguous_strides(tuple(tensor.shape))
+
+
+def _of_proxy(proxy: TensorProxy) -> torch.Tensor:
+    shape = tuple(map(value_of, proxy.shape))
+    strides = contiguous_strides(shape) if proxy.strides is None else tuple(map(value_of, proxy.strides))
+    dtype, requires_grad = to_torch_dtype(proxy.dtype), proxy.requires_grad
+    return torch.empty_strided(shape, strides, dtype=dtype, device="meta", requires_grad=requires_grad)
