@@ -16,6 +16,8 @@ from thunder_torch.metadata import connected_to
 from thunder_torch.specs import TensorSpec, map_tensors, spec_of_result
 
 SAMPLES = 3
+ELSEWHERE = {"torch._scaled_mm_v2"}
+"""Operations without a kernel for CPUs in some versions of PyTorch."""
 
 
 def comparable(spec):
@@ -40,7 +42,7 @@ def test_what_is_told_is_what_eager_returns(op):
         if any([isinstance(v, torch.Tensor) and v.layout is not torch.strided for v in arguments[0]]):
             continue
         told = told_on_meta(op.op, *map_tensors(proxy, arguments), known=True)
-        if told is not None:
+        if told is not None and op.name not in ELSEWHERE:
             eager = op.op(*arguments[0], **arguments[1])
             assert comparable(told) == comparable(spec_of_result(eager, inputs, known=True)), arguments
 

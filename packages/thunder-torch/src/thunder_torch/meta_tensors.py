@@ -20,6 +20,7 @@ from thunder_torch.only_views import is_only_view
 from thunder_torch.plain_sizes import answered_plainly
 from thunder_torch.specs import map_tensors, spec_of_result, tensors_of
 from thunder_torch.traits import Trait, has_trait, is_pytorchs
+from thunder_torch.watched_draws import watching
 from thunder_torch.without_compilers import leave_compilers_alone
 
 OWN = __name__.partition(".")[0]
@@ -83,7 +84,7 @@ def told_on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 def on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a call returns of tensors of the meta device, and these, in order."""
     meta = OnMeta(name_of(function))
-    with plainly(), meta.mode:
+    with plainly(), meta.mode, watching(function):
         given, named = map_tensors(meta.tensor, args), map_tensors(meta.tensor, kwargs)
         return function(*given, **named), meta.made
 
