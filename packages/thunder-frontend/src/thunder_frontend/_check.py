@@ -85,7 +85,7 @@ class Same:
             self.object(f"{what}.{key}", our[key], eager[key])
 
 
-def _same_tensor(what: str, our: Any, eager: torch.Tensor) -> None:
+def _same_tensor(what: str, our: torch.Tensor, eager: torch.Tensor) -> None:
     try:
         torch.testing.assert_close(our, eager, equal_nan=True)
     except AssertionError as error:

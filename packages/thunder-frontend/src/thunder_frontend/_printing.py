@@ -28,7 +28,7 @@ WARN = warnings.warn_explicit
 STATE_OF_WARNINGS = ("filters", "showwarning", "_showwarnmsg_impl")
 
 
-def _warn_the_caller(message: Any, category: Any, source: Any) -> None:
+def _warn_the_caller(message: Warning | str, category: type[Warning] | None, source: object) -> None:
     warnings.warn(message, category, stacklevel=users_stacklevel(), source=source)
 
 

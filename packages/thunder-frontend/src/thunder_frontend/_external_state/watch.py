@@ -37,8 +37,8 @@ from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
-ADDITIONS = (operator.add, operator.iadd, RunText.__add__, RunText.__radd__)
-"""What makes text of text that each call has its own of."""
+ADDITIONS = frozenset(map(id, (operator.add, operator.iadd, RunText.__add__, RunText.__radd__)))
+"""What makes text of text that each call has its own of, by identity: comparing callables may run a user's code."""
 NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray|RunText)\b")
 """How code in C calls a number that is symbolic, where it refuses it."""
 
@@ -257,7 +257,7 @@ class WatchSymbolic(Watch):
     def _begin(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
-        if fn not in ADDITIONS:
+        if id(fn) not in ADDITIONS:
             _fix_texts(args, enumerate(args))
             _fix_texts(kwargs, kwargs.items())
         self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])

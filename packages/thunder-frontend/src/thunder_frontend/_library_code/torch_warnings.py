@@ -51,7 +51,7 @@ def _names_warn(value: object) -> bool:
 
 
 @functools.cache
-def asks_for_overrides(function: Any) -> bool:
+def asks_for_overrides(function: types.FunctionType) -> bool:
     """Whether a function of PyTorch hands calls on to tensors of classes of their own, by which it is recorded."""
     return any([PROTOCOL in name for name in function.__code__.co_names])
 

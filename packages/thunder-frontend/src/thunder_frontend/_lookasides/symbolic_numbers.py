@@ -80,7 +80,7 @@ class SymbolicNumbers:
 
         return called
 
-    def _is_tensors_own(self, function: Any, name: str, args: tuple[Any, ...]) -> bool:
+    def _is_tensors_own(self, function: object, name: str, args: tuple[Any, ...]) -> bool:
         """Whether PyTorch's own method does what a builtin asks of its one argument, a tensor; guard that."""
         if len(args) != 1 or not isinstance(args[0], TracedTensor):
             return False

@@ -110,7 +110,7 @@ class ArraysOfNumPy(Protocol):
     def sharing(self, array: object, tensor: torch.Tensor) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""
 
-    def is_of_the_run(self, array: Any) -> None:
+    def is_of_the_run(self, array: object) -> None:
         """Begin again where the program writes what only its run brings to an array that it has computed, or a view."""
 
 

@@ -44,5 +44,5 @@ def to_nearest(number: FloatProxy, digits: int | None = None) -> Any:
     return number_round(number, digits) if _fits(number, -EXACT, EXACT) else NotImplemented
 
 
-def _fits(number: Any, low: float, high: float) -> bool:
+def _fits(number: IntegerProxy | FloatProxy, low: float, high: float) -> bool:
     return bool((low == -math.inf or number >= low) and (high == math.inf or number <= high))

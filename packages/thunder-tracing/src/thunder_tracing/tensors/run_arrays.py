@@ -141,7 +141,7 @@ class RunArray:
     def __len__(self) -> int:
         return len(self._examples[0])
 
-    def __contains__(self, value: Any) -> Any:
+    def __contains__(self, value: object) -> Any:
         return bool(self._computed(operator.eq, value).any())
 
     def __bool__(self) -> bool:
@@ -179,7 +179,7 @@ class RunArray:
     def __deepcopy__(self, memo: Any) -> Any:
         return self._computed(Method("copy"))
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         raise self._refused("an array that only the run of the program brings is pickled")
 
 
@@ -234,6 +234,6 @@ def index_of(value: RunArray) -> Any:
     return value.number() if value.is_scalar else value.tensor
 
 
-def run_arrays_in(tree: Any) -> list[RunArray]:
+def run_arrays_in(tree: object) -> list[RunArray]:
     """Return the arrays in the arguments of a call that only the run of the program brings."""
     return [value for value in values_in(tree) if type(value) is RunArray]

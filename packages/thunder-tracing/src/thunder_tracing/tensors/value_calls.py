@@ -106,7 +106,7 @@ def _truth(calls: Calls, tensor: T) -> Any:
 
 
 @answers(T.__contains__)
-def _contains(calls: Calls, tensor: T, element: Any) -> Any:
+def _contains(calls: Calls, tensor: T, element: object) -> Any:
     if not isinstance(element, (T, Number, NumberProxy)):
         return T.__contains__(torch.empty(0), element)  # which raises what eager raises
     return _truth(calls, calls(T.any, (calls(T.eq, (tensor, element), {}),), {}))
