@@ -1,8 +1,6 @@
 """Numbers that a program sets to others, such as counters: dynamic from the second program on that reads them."""
 
-import collections
 import copy
-import itertools
 import json
 import math
 import types
@@ -478,113 +476,6 @@ def test_an_optimizer_that_loads_its_state_in_a_program_holds_it_under_its_param
     for _ in range(2):
         assert torch.equal(compiled(X), X + 1)
         assert list(optimizer.state) == [weight] and optimizer.state_dict()["state"] == {0: {"step": 4}}
-
-
-def test_a_number_that_get_finds_in_a_dict_may_change():
-    state = {"scale": 3}
-
-    def program(x):
-        state["step"] = state.get("step", 0) + 1
-        return x * state["step"] + state.get("scale")
-
-    compiled = jit(program, fallback="error")
-    for step in range(1, 9):
-        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 3.0 + step))
-        assert state["step"] == step
-    misses = cache_misses(compiled)
-    assert misses <= 3  # without a number, with the first one, and with any
-    state["scale"] = 2.5
-    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 11.5))
-
-
-def set_by_default(state):
-    state.setdefault("n", 5)
-    state["n"] += 1
-
-
-def set_by_a_copy(copied):
-    def count(state):
-        state["n"] = copied(state)["n"] + 1
-
-    return count
-
-
-@pytest.mark.parametrize(
-    "count",
-    [
-        lambda s: s.update(n=s["n"] + 1),
-        lambda s: s.update({"n": s["n"] + 1}),
-        set_by_default,
-        set_by_a_copy(dict),
-        set_by_a_copy(dict.copy),
-    ],
-    ids=["update by name", "update", "setdefault", "dict", "copy"],
-)
-def test_a_number_may_change_in_a_dict_of_which_methods_read_more(count):
-    state = {"n": 1, "other": 3}
-
-    def program(x):
-        count(state)
-        return x * state["n"]
-
-    compiled = jit(program, fallback="error")
-    for calls in range(1, 8):
-        assert torch.equal(compiled(X), X * (calls + 1))
-        assert list(state.items()) == [("n", calls + 1), ("other", 3)]
-    assert cache_misses(compiled) == 2
-    state["n"], state["other"] = 9, 4
-    assert torch.equal(compiled(X), X * 10)
-
-
-@pytest.mark.parametrize(
-    "make", [collections.OrderedDict, collections.Counter, lambda **_: collections.defaultdict(int)]
-)
-def test_a_number_may_change_in_a_dict_of_another_class(make):
-    state = make(n=0)
-
-    def program(x):
-        state["n"] += 1
-        return x * state["n"]
-
-    compiled = jit(program, fallback="error")
-    for calls in range(1, 8):
-        assert torch.equal(compiled(X), X * calls)
-        assert state["n"] == calls
-    assert cache_misses(compiled) <= 3  # without a number, with the first one, and with any
-
-
-@pytest.mark.parametrize(
-    "taken",
-    [
-        zip,
-        enumerate,
-        reversed,
-        list,
-        tuple,
-        iter,
-        itertools.chain,
-        lambda it: itertools.islice(it, 1),
-        lambda it: it[:1],
-    ],
-    ids=["zip", "enumerate", "reversed", "list", "tuple", "iter", "chain", "islice", "slice"],
-)
-def test_a_number_in_what_iteration_takes_out_of_a_list_may_change(taken):
-    groups = [{"lr": 1.0}]
-
-    def program(x):
-        rate = groups[0]["lr"] / 2
-        for _ in taken(groups):
-            pass
-        groups[0]["lr"] = rate
-        return x * rate
-
-    compiled = jit(program, fallback="error")
-    for call in range(1, 7):
-        assert torch.equal(compiled(X), X * 0.5**call)
-    assert cache_misses(compiled) == 2
-    groups.append({"lr": 1.0})
-    compiled(X)
-    assert cache_misses(compiled) == 3  # the length is a fact, as it was
 
 
 def test_a_step_with_a_schedule_of_rates_is_compiled_once_for_all_rates():
