@@ -41,12 +41,12 @@ def kernel():
     import sympy
     return guard_or_false(2 == 2) and not isinstance(2, sympy.Basic)
 
-with answered_plainly():
+with answered_plainly(on_meta=True):
     assert kernel()
     torch._check(2 + 2 == 4)
 assert SYMBOLIC not in sys.modules and "sympy" not in sys.modules
 
-with answered_plainly():
+with answered_plainly(on_meta=True):
     {asked}
 import sympy
 from torch.fx.experimental.symbolic_shapes import sym_eq
@@ -72,4 +72,18 @@ def test_more_than_plain_sizes_loads_the_modules(asked):
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(asked=asked)], check=False, capture_output=True, text=True
     )
+    assert run.returncode == 0, run.stderr
+
+
+BESIDE = """
+import sys
+from thunder_torch.plain_sizes import answered_plainly
+with answered_plainly():
+    import sympy.core.numbers
+assert sys.modules["sympy.core"] is sympy.core and isinstance(sympy.Integer(2), sympy.core.numbers.Integer)
+"""
+
+
+def test_where_more_than_kernels_runs_sympy_is_imported_as_it_is():
+    run = subprocess.run([sys.executable, "-c", BESIDE], check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

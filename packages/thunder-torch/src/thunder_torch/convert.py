@@ -105,17 +105,22 @@ def fake_mode() -> QuickMode:
     return _MODES.mode
 
 
-def fake_of(proxy: TensorProxy) -> torch.Tensor:
-    """Return a fake tensor that has the metadata of ``proxy``; symbolic dimensions by their value at hand."""
+def meta_of(proxy: TensorProxy) -> torch.Tensor:
+    """Return a tensor of the meta device that lies as ``proxy``; symbolic dimensions by their value at hand."""
     shape = tuple(value_of(d) for d in proxy.shape)
     strides = contiguous_strides(shape) if proxy.strides is None else tuple(value_of(s) for s in proxy.strides)
-    dtype, device = to_torch_dtype(proxy.dtype), to_torch_device(proxy.device)
+    return torch.empty_strided(shape, strides, dtype=to_torch_dtype(proxy.dtype), device="meta")
+
+
+def fake_of(proxy: TensorProxy) -> torch.Tensor:
+    """Return a fake tensor that has the metadata of ``proxy``; symbolic dimensions by their value at hand."""
+    device = to_torch_device(proxy.device)
     if device.type == "meta":  # which is none that a fake tensor stands for
         with _MODES.mode:
-            fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+            fake = meta_of(proxy)
     else:
         with torch._C._DisableTorchDispatch():
-            fake = FakeTensor(_MODES.mode, torch.empty_strided(shape, strides, dtype=dtype, device="meta"), device)
+            fake = FakeTensor(_MODES.mode, meta_of(proxy), device)
     return fake.requires_grad_() if proxy.requires_grad else fake
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_ir import TensorProxy, value_of
-from thunder_torch.convert import contiguous_strides, to_torch_dtype
+from thunder_torch.convert import contiguous_strides, meta_of
 from thunder_torch.fake_modes import plainly
 from thunder_torch.names import name_of
 from thunder_torch.only_views import is_only_view
@@ -42,14 +42,14 @@ class OnMeta:
 
     def tensor(self, value: Any) -> torch.Tensor:
         """Return a tensor with the sizes and strides at hand of one that a call is given."""
-        self.made.append(_of_proxy(value) if isinstance(value, TensorProxy) else value.detach().to("meta"))
+        self.made.append(_leaf(value) if isinstance(value, TensorProxy) else value.detach().to("meta"))
         return self.made[-1]
 
     @property
     def mode(self) -> AbstractContextManager[None]:
         """What a call is run within: it loads none of PyTorch's compilers."""
         leave_compilers_alone()
-        return answered_plainly()
+        return answered_plainly(on_meta=True)
 
 
 def told_on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool) -> Any:
@@ -72,21 +72,26 @@ def told_on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     """
     if not _is_told(function, args, kwargs):
         return None
-    try:
-        output, made = on_meta(function, args, kwargs)
-    except Exception:  # there is no kernel, or what the call raises is said better of tensors of the CPU
+    found = on_meta(function, args, kwargs)
+    if found is None:
         return None
+    output, made = found
     if any([t._version for t in made]) or not all([t.is_meta for t in tensors_of((output,), {})]):
         return None
     return spec_of_result(output, made, known, device=tensors_of(args, kwargs)[0].device)
 
 
-def on_meta(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a call returns of tensors of the meta device, and these, in order."""
+def on_meta(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, list[torch.Tensor]] | None:
+    """Return what a call returns of tensors of the meta device, and these, in order; ``None`` if it raises."""
     meta = OnMeta(name_of(function))
     with plainly(), meta.mode, watching(function):
         given, named = map_tensors(meta.tensor, args), map_tensors(meta.tensor, kwargs)
-        return function(*given, **named), meta.made
+        try:
+            return function(*given, **named), meta.made
+        except Exception:  # there is no kernel, or what the call raises is said better of tensors of the CPU
+            return None
 
 
 def _is_told(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -117,8 +122,5 @@ def _is_in_rows(tensor: TensorProxy) -> bool:
     return tensor.strides is None or tensor.strides == contiguous_strides(tuple(tensor.shape))
 
 
-def _of_proxy(proxy: TensorProxy) -> torch.Tensor:
-    shape = tuple(map(value_of, proxy.shape))
-    strides = contiguous_strides(shape) if proxy.strides is None else tuple(map(value_of, proxy.strides))
-    dtype, requires_grad = to_torch_dtype(proxy.dtype), proxy.requires_grad
-    return torch.empty_strided(shape, strides, dtype=dtype, device="meta", requires_grad=requires_grad)
+def _leaf(proxy: TensorProxy) -> torch.Tensor:
+    return meta_of(proxy).requires_grad_(proxy.requires_grad)

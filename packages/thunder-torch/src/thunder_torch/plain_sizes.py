@@ -100,8 +100,12 @@ _SYMPY = _StandIn("sympy", lambda name: _NoExpression if name == "Basic" else No
 
 
 @contextmanager
-def answered_plainly() -> Iterator[None]:
-    """Answer what kernels ask of plain sizes while this lasts; what it cannot answer loads the modules.
+def answered_plainly(on_meta: bool = False) -> Iterator[None]:
+    """Answer what is asked of plain sizes while this lasts; what it cannot answer loads PyTorch's module.
+
+    Args:
+        on_meta: whether kernels for the meta device run alone, which ask whether numbers are SymPy's, too. To all else
+            SymPy is what it is: its modules cannot be imported beside what stands for it.
 
     Example:
         >>> import torch
@@ -109,10 +113,11 @@ def answered_plainly() -> Iterator[None]:
         >>> with answered_plainly():
         ...     torch._check(2 + 3 == 5)
     """
-    for module in (_SYMBOLIC, _SYMPY):
+    modules = (_SYMBOLIC, _SYMPY) if on_meta else (_SYMBOLIC,)
+    for module in modules:
         sys.modules.setdefault(module.__name__, module)
     try:
         yield
     finally:
-        for module in (_SYMBOLIC, _SYMPY):
+        for module in modules:
             module.withdraw()
