@@ -25,8 +25,10 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = {
     "torch-ddp": "`DistributedDataParallel`, eager",
     "torch-ddp-of-thunder": "`DistributedDataParallel(thunder.jit(model))`",
+    "ddp-on-torch": "`thunder_distributed.ddp`, eager's kernels",
     "ddp": "`thunder_distributed.ddp`",
     "torch-fully-shard": "`fully_shard` of each block, eager",
+    "fsdp-on-torch": "`thunder_distributed.fsdp`, ZERO3, BLOCK, eager's kernels",
     "fsdp": "`thunder_distributed.fsdp`, ZERO3, BLOCK",
 }
 
@@ -52,7 +54,7 @@ def measured(steps: int) -> str:
         row = together[name]
         for _ in range(2):  # the first has to compile what the second finds on disk
             alone = launched(name, 3, "--layers", "6", "--width", "512", "--batch", "4")[name]
-        theirs = together["torch-fully-shard" if name in ("fsdp", "torch-fully-shard") else "torch-ddp"]["step"]
+        theirs = together[BASELINES.get(name, name)]["step"]
         lines.append(
             f"| {title} | {row['losses'][0]:.5f} | {row['losses'][-1]:.5f} | {row['step'] * 1e3:.0f} | "
             f"{row['step'] / theirs:.2f} | {alone['peak'] / 1e6:.0f} |"
@@ -62,10 +64,10 @@ def measured(steps: int) -> str:
     lines.append(
         f"A GPT of 4 layers, {size:.1f} MB of parameters, {steps} steps of AdamW on 2 gloo processes of one thread "
         f"each, PyTorch {torch.__version__}, {platform.machine()}; medians of steps that took turns, on a machine that "
-        f"may have had other work. The peaks are those of a larger one, of 6 layers and {larger:.0f} MB, in a launch "
-        "of its own: all that the process has resident, Python and its libraries included, PyTorch's and Thunder's in "
-        "all of them. Kernels are on disk, as in any run but the first, in which Thunder's processes have LLVM in "
-        "memory, too."
+        "may have had other work; memory that is freed stays with the processes. The peaks are those of a larger one, "
+        f"of 6 layers and {larger:.0f} MB, in a launch of its own: all that the process has resident, Python and its "
+        "libraries included, PyTorch's and Thunder's in all of them. Kernels are on disk, as in any run but the first, "
+        "in which Thunder's processes have LLVM in memory, too."
     )
     return "\n".join(lines)
 
@@ -74,29 +76,35 @@ LITGPT = ("config=pythia-14m", "layers=8", "batch=2", "length=64")
 
 
 def litgpt(steps: int) -> str:
-    """Return the table of a model of litgpt on four processes; litgpt has to be installed."""
+    """Return the table of a model of litgpt on two and on four processes; litgpt has to be installed."""
     lines = [
-        "| | forward and backward, ms | beside PyTorch's | most that tensors of a process take, MB |",
-        "|---|---|---|---|",
+        "| processes | | forward and backward, ms | beside PyTorch's | most that tensors of a process take, MB |",
+        "|---|---|---|---|---|",
     ]
-    for modes in (("torch-ddp", "torch-ddp-of-thunder", "ddp"), ("torch-fully-shard", "fsdp")):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "found.json"
-            command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
-            command += ["-m", "thunder_benchmarks.targets", "litgpt", "--mode", "training", "--json", str(file)]
-            command += ["--block", "2"]  # seconds: several steps in a row, as in training
-            command += ["--compilers", *modes, "--set", *LITGPT]
-            subprocess.run(command, check=True, timeout=1200, capture_output=True)
-            rows = json.loads(file.read_text(encoding="utf-8"))["measured"]
-        theirs = rows[0]["microseconds"]
-        for row in rows:
-            if row["why_not"]:
-                raise RuntimeError(f"{row['compiler']}: {row['why_not']}")
-            lines.append(
-                f"| {NAMES[row['compiler']]} | {row['microseconds'] / 1e3:.0f} | {row['microseconds'] / theirs:.2f} | "
-                f"{row['peak_bytes'] / 1e6:.0f} |"
-            )
+    for processes in (2, 4):
+        for baseline in ("torch-ddp", "torch-fully-shard"):
+            rows = _on_processes(processes, [name for name in NAMES if BASELINES.get(name, name) == baseline])
+            for row in rows:
+                lines.append(
+                    f"| {processes} | {NAMES[row['compiler']]} | {row['microseconds'] / 1e3:.0f} | "
+                    f"{row['microseconds'] / rows[0]['microseconds']:.2f} | {row['peak_bytes'] / 1e6:.0f} |"
+                )
     return "\n".join(lines)
+
+
+def _on_processes(processes: int, modes: list[str]) -> list[dict]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "found.json"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+        command += ["-m", "thunder_benchmarks.targets", "litgpt", "--mode", "training", "--json", str(file)]
+        command += ["--rounds", "15", "--block", "1"]  # seconds: several steps in a row, as in training
+        command += ["--compilers", *modes, "--set", *LITGPT]
+        subprocess.run(command, check=True, timeout=1200, capture_output=True)
+        rows = json.loads(file.read_text(encoding="utf-8"))["measured"]
+    for row in rows:
+        if row["why_not"]:
+            raise RuntimeError(f"{row['compiler']}: {row['why_not']}")
+    return rows
 
 
 LINKS = (("1gbit", None), ("1gbit", "1ms"), ("200mbit", "2ms"))
@@ -105,7 +113,7 @@ LINKS = (("1gbit", None), ("1gbit", "1ms"), ("200mbit", "2ms"))
 
 def hosts(steps: int) -> str:
     """Return the table of training on two hosts with a link between them; takes the superuser and iproute2."""
-    modes = [name for name in NAMES if name != "torch-ddp-of-thunder"]
+    modes = ["torch-ddp", "ddp", "torch-fully-shard", "fsdp"]
     titles = [f"{NAMES[name]}, ms | beside PyTorch's" if name in BASELINES else f"{NAMES[name]}, ms" for name in modes]
     rows = ["| link | " + " | ".join(titles) + " |"]
     rows.append("|---" * rows[0].count(" | ") + "|---|")
@@ -175,7 +183,7 @@ PARTS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()
     page = ROOT / "docs" / "distributed.md"

@@ -25,6 +25,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from thunder_benchmarks.gpt import GPT, GPTConfig
+from thunder_benchmarks.machine import keep_freed_memory
 from thunder_benchmarks.text import python_documentation
 from thunder_distributed import Axis, FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp
 from thunder_frontend import jit
@@ -150,6 +151,7 @@ def main() -> int:
     options = parser.parse_args()
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
+    keep_freed_memory()
     axis = axis_of(None, "processes")
     found = measured(options, axis)
     if axis.rank == 0:

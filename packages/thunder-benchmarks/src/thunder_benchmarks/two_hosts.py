@@ -25,7 +25,10 @@ from thunder_benchmarks.tables import markdown
 
 LINK = "link0"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
-BASELINES = {"ddp": "torch-ddp", "torch-ddp-of-thunder": "torch-ddp", "fsdp": "torch-fully-shard"}
+BASELINES = {
+    **dict.fromkeys(("ddp", "ddp-on-torch", "torch-ddp-of-thunder"), "torch-ddp"),
+    **dict.fromkeys(("fsdp", "fsdp-on-torch"), "torch-fully-shard"),
+}
 """Beside which of PyTorch's own each way of training is put."""
 
 

@@ -22,7 +22,7 @@ import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 
-from thunder_benchmarks.machine import circumstances
+from thunder_benchmarks.machine import circumstances, keep_freed_memory
 from thunder_benchmarks.targets import MODES, TARGETS, Measured, cases, drawn, measure, peak
 
 
@@ -84,6 +84,7 @@ def _measured(words: Sequence[str] | None) -> list[Measured]:
         parser.error(f"there is no target {', '.join(missing)}; --list prints all")
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    keep_freed_memory()  # large tensors' pages would be faulted in anew by chance, for one compiler and not for another
     chosen = [TARGETS[name] for name in names]
     unused = [n for n, _ in options.set if not any(n in one.sizes for one in chosen)]
     if unused:

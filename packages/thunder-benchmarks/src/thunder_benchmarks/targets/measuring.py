@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import thunder
 from thunder_benchmarks.parallel import MODES as PARALLEL
 from thunder_benchmarks.targets.cases import Job, NotInstalledError, Target
-from thunder_benchmarks.timing import microseconds
+from thunder_benchmarks.timing import in_turns, microseconds
 from thunder_distributed import axis_of
 
 MODES = ("forward", "training")
@@ -139,7 +140,9 @@ def peak(size: int = 1024, rounds: int = 5) -> float:
 
 
 def together(calls: dict[str, Callable[[], Any]], rounds: int, block: float) -> dict[str, float]:
-    """Return the time of each call in µs by the wall clock, of all processes at once: the least of several blocks.
+    """Return the time of each call in µs by the wall clock, of all processes at once: the median of several blocks.
+
+    The least would be chance where processes share cores: how their threads wait for each other differs at each step.
 
     Args:
         calls: by name, in the same order in all processes.
@@ -156,7 +159,7 @@ def together(calls: dict[str, Callable[[], Any]], rounds: int, block: float) -> 
         dist.broadcast(counts, 0)
         return int(counts)
 
-    return microseconds(calls, rounds, block, clock=clock, agreed=agreed)
+    return {n: median(t) for n, t in in_turns(calls, rounds, block, clock=clock, agreed=agreed).items()}
 
 
 def measure(
@@ -165,7 +168,7 @@ def measure(
 ) -> list[Measured]:  # fmt: skip
     """Measure targets, each with several compilers in turns: the least CPU time of several blocks of calls.
 
-    Where ``torchrun`` launched several processes, all measure at once, by the wall clock.
+    Where ``torchrun`` launched several processes, all measure at once: the median by the wall clock.
 
     Args:
         targets: what is measured.
