@@ -17,6 +17,7 @@ from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.views import is_view, view_argument, viewed
 from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, ancestors, descendants
+from thunder_tracing.derivatives.backward_hooks import hooks_of_result
 from thunder_tracing.derivatives.inner_backward import as_gradient
 from thunder_tracing.outputs import template
 from thunder_tracing.tensors._regenerated import (
@@ -103,6 +104,8 @@ class Outcome:
         made = self._templates.get(id(traced))
         if made is None:
             made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
+            if isinstance(made, TensorProxy) and made.name not in self.views:  # which have theirs
+                made = self._with_hooks(made, made)
             is_other = traced._stands_for is not T or self.calls.any_class  # what kernels return may be of a class
             if is_other and traced._leaf is None and traced._shadow is None:
                 made = Built(AsClass(traced._stands_for), (made,))
@@ -195,8 +198,12 @@ class Outcome:
         given = tuple(flat_proxies((view.args, view.kwargs)))
         view_again = RegeneratedView(view.step, view.tracked, given)
         made = Built(view_again, (parent, *map(self._unwritten, given)))
-        hooks = self.calls.hooks.get(traced._proxy.name) if traced._proxy.requires_grad else None
-        return Built(with_hooks, (made, External(held(tuple(hooks), "hooks")))) if hooks else made
+        return self._with_hooks(made, traced._proxy) if traced._proxy.requires_grad else made
+
+    def _with_hooks(self, made: Any, value: TensorProxy) -> Any:
+        """Return what stands for a result, with the hooks that the program registered on its value."""
+        hooks = hooks_of_result(self.calls, value)
+        return Built(with_hooks, (made, External(held(hooks, "hooks")))) if hooks else made
 
     def _has_own_history(self, traced: TracedTensor) -> bool:
         """Whether a view that requires grad does not have the history of what it views."""

@@ -54,12 +54,17 @@ def marked(
     return calls, list(substitute(tuple(results), known)), probes
 
 
+def read_by_hooks(bound_symbols: Sequence[BoundSymbol]) -> dict[str, TensorProxy]:
+    """Return by the name of each value that has hooks the value beneath the last of them."""
+    return {p.name: b.args[0] for b in bound_symbols if b.symbol.name == "tensor_hook" for p in b.outputs}
+
+
 def beneath_hooks(bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorProxy]) -> list[TensorProxy]:
     """Return the values whose gradients are those by ``wanted`` once hooks saw them.
 
     Hooks on a tensor change what is passed on, and what is wanted only where nothing is passed on.
     """
-    hooked = {p.name: b.args[0] for b in bound_symbols if b.symbol.name == "tensor_hook" for p in b.outputs}
+    hooked = read_by_hooks(bound_symbols)
     if not hooked:
         return list(wanted)
     passed_on = computed_of_others(bound_symbols, {p.name for p in wanted})

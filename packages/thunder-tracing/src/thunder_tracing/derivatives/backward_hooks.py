@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
+from thunder_autograd import gradients as gradients_of
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import call, torch_language
 from thunder_torch.running import run
+from thunder_tracing.derivatives._freed_graphs import ancestors
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected
 from thunder_tracing.tensors.overwrites import zeros_like
@@ -286,12 +288,9 @@ def record_identity(
         place: in the trace; the end if not given.
     """
 
-    def same(*given: TensorProxy) -> tuple[Any, ...]:
-        return tuple([call(torch.Tensor.detach, (v,), {}) for v in given])
-
     tags = frozenset({OpTags.VIEW} if len(values) == 1 else ())
-    symbol = Symbol(name, "hooks", decomposition=same, tags=tags, language=calls.builder.language)
-    calls.rules[symbol] = lambda *given: (same(*given), pullback)
+    symbol = Symbol(name, "hooks", decomposition=_same, tags=tags, language=calls.builder.language)
+    calls.rules[symbol] = lambda *given: (_same(*given), pullback)
     builder = calls.builder
     if outputs is None:
         outputs = [v.like() for v in values]
@@ -301,6 +300,10 @@ def record_identity(
     bound = BoundSymbol(symbol, tuple(values), {}, tuple(outputs), where, builder.tags)
     builder.bound_symbols.insert(len(builder.bound_symbols) if place is None else place, bound)
     return tuple(outputs)
+
+
+def _same(*given: TensorProxy) -> tuple[Any, ...]:
+    return tuple([call(torch.Tensor.detach, (v,), {}) for v in given])
 
 
 class HookHandle:
@@ -355,12 +358,38 @@ def hook_tensor(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) ->
     return HookHandle()
 
 
+def hooks_of_result(calls: Calls, value: TensorProxy) -> tuple[Callable[..., Any], ...]:
+    """Return the hooks on a value that leaves the program, and let its backward program not call them any more.
+
+    The result is to have them, before those that user code registers outside: they see what comes to it from there, and
+    what it retains is what they made of that.
+
+    Raises:
+        AcquisitionError: a derivative inside of the program has to call them, too.
+    """
+    hooks = calls.hooks.get(value.name)
+    if not hooks:
+        return ()
+    bounds = calls.builder.bound_symbols
+    inside = [p for b in bounds if b.symbol is gradients_of for p in b.args[0]]
+    if value.name in ancestors(bounds, inside):
+        raise AcquisitionError(
+            "a tensor with a hook that is registered here leaves the compiled program, which computes gradients of "
+            "what it computes of that; register the hook outside, or return a clone() of the tensor"
+        )
+    for bound in reversed(bounds):
+        if bound.symbol.name == "tensor_hook" and bound.outputs[0].name == value.name:
+            calls.rules[bound.symbol] = lambda given: (_same(given), lambda cotangent: cotangent)
+            value = bound.args[0]
+    return tuple(hooks)
+
+
 def _is_closed(hook: object, is_outside: Callable[[Any], bool]) -> bool:
     """Whether a function that the program made reads only numbers, and what is outside."""
     if isinstance(hook, (MethodType, BuiltinMethodType)):
         return is_outside(hook.__self__)
     if not isinstance(hook, FunctionType):
         return False
-    held = [c.cell_contents for c in hook.__closure__ or ()]
+    held = [c.cell_contents for c in hook.__closure__ or () if not is_outside(c)]
     held += [*(hook.__defaults__ or ()), *(hook.__kwdefaults__ or {}).values()]
     return all([h is None or isinstance(h, (bool, int, float, str)) or is_outside(h) for h in held])

@@ -12,7 +12,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import is_dense
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
-from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives._retained_gradients import beneath_all_hooks, retain
 from thunder_tracing.derivatives.external_hooks import hooks_of
 from thunder_tracing.derivatives.inner_gradients import cotangent, listed
 from thunder_tracing.tensors.calls import Calls
@@ -53,21 +53,23 @@ def inner_backward(
         gone_through = reached if asked is None else reached & descendants(bounds, names)
         check_not_freed(gone_through, calls.spent)
         leaves = _leaves(calls, reached, asked)
+        _refuse_hooks(calls, leaves)
         inside = _inside(calls, reached, asked)
-        retained = retained_gradients(calls, results, inside, given, create_graph)
-        if create_graph:
-            found: Sequence[Any] = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
+        if create_graph or inside:  # at once, as hooks on the way are called once
+            both = (*leaves, *beneath_all_hooks(calls, inside))
+            options = {"create_graph": create_graph, "allow_unused": True}
+            found: Sequence[Any] = calls.inner_gradients(results, both, given, **options)
         else:
             pairs = enumerate(zip(results, given, strict=True))
             cotangents = [cotangent(calls, index, calls.value(r), g) for index, (r, g) in pairs]
             found = _recorded(calls, results, cotangents, leaves)
-            if not retain_graph:
-                roots = _standing_for(bounds, leaves)
-                calls.spent.update(freed(bounds, gone_through - roots))
-        for leaf, made in zip(leaves, found, strict=True):
+        if not create_graph and not retain_graph:
+            roots = _standing_for(bounds, leaves)
+            calls.spent.update(freed(bounds, gone_through - roots))
+        for leaf, made in zip(leaves, found, strict=False):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
-        retain(calls, inside, retained)
+        retain(calls, inside, found[len(leaves) :])
 
 
 def _root(leaf: TracedTensor) -> TensorProxy:
@@ -122,10 +124,7 @@ def _inside(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
     return [t for t in calls.leaves.retaining if calls.value(t).name in through & reached]
 
 
-def _recorded(
-    calls: Calls, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
-) -> list[TracedTensor]:
-    """Record the call of the gradients, and return them."""
+def _refuse_hooks(calls: Calls, leaves: Sequence[TracedTensor]) -> None:
     for leaf in leaves:
         for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
             if hooks_of(calls, leaf, hooks):
@@ -133,6 +132,12 @@ def _recorded(
                     f"{leaf.source} has hooks on its gradient, which backward() inside of a compiled program would "
                     "have to call; call backward() outside"
                 )
+
+
+def _recorded(
+    calls: Calls, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
+) -> list[TracedTensor]:
+    """Record the call of the gradients, and return them."""
     wanted = tuple([_root(leaf) for leaf in leaves])
     made = gradients_of(tuple([calls.value(r) for r in results]), tuple(cotangents), wanted)
     return [calls.wrap(p) for p in made]
