@@ -68,25 +68,31 @@ def times(n, step):
 torch_matmul = symbol_of(torch.matmul)
 
 
-def like_others(x, i):
+def alike(x, i):
     return symbol_of(torch.tanh)(x * x + x) * x - x
 
 
-def like_no_other(x, i):
-    return symbol_of(torch.tanh)(x * (i + 2.0) + i) * (i + 3.0) - i
+def long(x, i):
+    return symbol_of(torch.tanh)((x * (i + 2.0) + i) * x) * (i + 3.0) - i
+
+
+def short(x, i):
+    return symbol_of(torch.tanh)(x * (i + 2.0) + i) * (i + 3.0)
 
 
 @pytest.mark.parametrize(
     ("program", "x", "number"),
     [
-        (times(20, like_others), torch.ones(4, 4), 20),
-        (times(5, like_others), torch.ones(4, 4), 0),
-        (times(20, like_no_other), torch.ones(4, 4), 0),
-        (times(20, like_others), torch.ones(4, 4, device="meta"), 0),
+        (times(20, alike), torch.ones(4, 4), 20),
+        (times(10, alike), torch.ones(4, 4), 0),
+        (times(15, long), torch.ones(4, 4), 15),
+        (times(30, short), torch.ones(4, 4), 0),
+        (times(100, lambda x, i: x + 1), torch.ones(4, 4), 0),
+        (times(20, alike), torch.ones(4, 4, device="meta"), 0),
     ],
-    ids=["many calls", "few calls", "many kernels", "elsewhere"],
+    ids=["one kernel", "few calls", "long kernels", "short kernels", "calls alone", "elsewhere"],
 )
-def test_small_tensors_are_in_kernels_where_a_program_calls_each_of_them_often(program, x, number):
+def test_small_tensors_are_in_kernels_where_these_save_many_calls(program, x, number):
     assert len(kernels(program, x)) == number
 
 
@@ -135,6 +141,15 @@ def test_columns_times_rows_are_in_a_kernel_with_what_is_around_them():
 
     assert len(kernels(lambda a, b: symbol_of(torch.matmul)(a, b) + 1, columns, rows)) == 1
     assert not kernels(lambda a, b: symbol_of(torch.matmul)(a, b), columns, rows)
+
+
+def test_dimensions_of_one_element_move_no_others():
+    x = torch.randn(SIDE, SIDE)
+
+    def product(a, b):
+        return symbol_of(torch.matmul)(symbol_of(torch.permute)(a * 2, (1, 0)), b)
+
+    assert len(kernels(product, x[:1], x[:1])) == 1
 
 
 def test_what_moves_elements_is_left_to_others():

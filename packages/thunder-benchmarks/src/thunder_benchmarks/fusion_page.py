@@ -62,7 +62,7 @@ As a geometric mean, the first call of `thunder` takes {first:.3f} of the time o
 ## Why kernels take part by default
 
 They take part where a region of `float32` was measured to take less time than PyTorch's own kernels, in the table
-above. A program without a tensor of 65,536 elements has kernels where it makes many calls for each of them, and
+above. A program without a tensor of 65,536 elements has kernels where each of them saves many calls, and
 `llvmlite` is not imported for any other. The first call waits for kernels that are not on disk yet.
 """
 

@@ -15,7 +15,7 @@ from thunder_executors_llvm.dropout import open_dropouts
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo, structure, structure_now
-from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, calls_often
+from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, saves_many
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import unfit, why_not, worth
 from thunder_executors_llvm.several import Several
@@ -75,7 +75,7 @@ class LlvmExecutor(FusionExecutor):
     Args:
         kernels: where compiled ones are kept.
         selection: what is taken; everything that can be in a kernel, if not given.
-        for_many: who is asked in its place where programs of small tensors make many calls for each kernel.
+        for_many: who is asked in its place where each kernel saves many calls of a program of small tensors.
         (others): see :class:`thunder_executors.Executor`.
     """
 
@@ -108,7 +108,7 @@ class LlvmExecutor(FusionExecutor):
         if not self.selection.large:
             return self
         for_many = self.for_many
-        small = for_many is not None and calls_often(trace, for_many.can_fuse)
+        small = for_many is not None and saves_many(trace, for_many, for_many.computes)
         if not (small or self.selection.gains(trace)) or compiler.load_error() is not None:
             return None  # as nobody asked for this executor, a library that fails to load is no error
         if small:
@@ -125,6 +125,10 @@ class LlvmExecutor(FusionExecutor):
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
         return self._single(bound).fits
+
+    def computes(self, bound: BoundSymbol) -> bool:
+        """Whether a call that can be in a kernel does more than look at memory in another way."""
+        return self._single(bound).calls > 0
 
     def again(self, bound: BoundSymbol) -> float | None:
         single = self._single(bound)

@@ -6,8 +6,8 @@ count more. What is measured to be no faster than PyTorch's own kernels is left 
 normalisation with its derivative unless gelu comes next, activations with their derivatives where nothing around can be
 fused with them, cumulative sums of integers, and of so few rows that threads would wait.
 
-Programs of many calls of small tensors run in native code, which calls kernels at no cost; there they pay where each is
-called often enough to have been worth compiling.
+Programs of small tensors run in native code, which calls kernels at no cost; there each saves the calls of PyTorch that
+it stands for, and they pay where these are enough to have been worth compiling.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from thunder_executors import FusionExecutor, Region, partition
 from thunder_executors_llvm.layouts import REORDERS, reorders
-from thunder_executors_llvm.memo import structure_now
+from thunder_executors_llvm.memo import structure
 from thunder_executors_llvm.selection import BRANCHES, digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
-from thunder_loops import SCANNING, Parts, moves_only, operation_cost
-from thunder_prims import full, stride_order
+from thunder_loops import SCANNING, Parts, Structure, moves_only, operation_cost
+from thunder_prims import full, stride_order, transpose
 from thunder_torch import symbol_of
 
 LARGE = 65536
@@ -58,11 +59,11 @@ AS_FAST_ALONE = frozenset([symbol_of(function) for function in (
 """What PyTorch has kernels for, with the derivative, where nothing around can be fused with it, as between products."""
 
 
-MANY = 64
-"""Calls of small tensors, of one program, that are worth waiting for kernels."""
+SAVED = 64
+"""Calls of small tensors that kernels have to save in a program to be worth waiting for, and results of other bits."""
 
-REPEATED = 6
-"""How often the calls that are worth it are made, on average, each with tensors like those of the others."""
+SAVED_BY_EACH = 4
+"""Calls that each of its kernels has to save, on average, to be worth waiting for: more than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +174,27 @@ class Selection:
         return elements(proxy) >= (2 * self.large if half else self.large)  # as many bytes as of float32
 
 
-def calls_often(trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> bool:
-    """Whether a program of small tensors makes many calls for each kernel that would have to be compiled for it.
+def saves_many(trace: Trace, executor: FusionExecutor, computes: Callable[[BoundSymbol], bool]) -> bool:
+    """Whether kernels save so many calls of a program of small tensors that they are worth waiting for.
 
     Args:
         trace: the program.
-        can_fuse: whether a call can be in a kernel.
+        executor: who would make the kernels.
+        computes: whether a call that can be in a region does more than look at memory in another way.
     """
     calls = trace.bound_symbols
-    if len(calls) < MANY or not all([_is_small(p) for b in calls for p in b.outputs]):
+    if len(calls) < SAVED or not all([_is_small(p) for b in calls for p in b.outputs]):
         return False
-    alike = defaultdict(list)
-    for bound in calls:
-        if OpTags.VIEW not in bound.symbol.tags:
-            alike[structure_now(bound)].append(bound)
-    alike.pop(None, None)
-    fused = [len(group) for group in alike.values() if can_fuse(group[0]) and not moves_only(group[0])]
-    return sum(fused) >= max(MANY, REPEATED * len(fused))
+    marked = [b.replace(tags=b.tags | {executor.mark}) if executor.can_fuse(b) else b for b in calls]
+    regions = [r for r in partition(trace.replace(bound_symbols=tuple(marked)), executor) if isinstance(r, Region)]
+    kernels: set[Structure | Region] = set()
+    saved = 0
+    for region in regions:
+        computing = [b for b in region.bound_symbols if computes(b)]
+        if len(computing) > 1:  # else PyTorch has a kernel that does the same
+            saved += len(computing) - 1
+            kernels.add(structure(region.bound_symbols, region.outputs) or region)
+    return saved >= SAVED and saved > SAVED_BY_EACH * len(kernels)
 
 
 def _is_small(proxy: Proxy) -> bool:
@@ -223,6 +228,10 @@ def _moves(bound: BoundSymbol) -> bool:
     """Whether a prim reads memory in another order; what lies in rows as far as is known does not change."""
     if bound.symbol is stride_order and bound.args[0].strides is None:
         return reorders(bound)
+    if bound.symbol is transpose:
+        a, order = bound.args
+        walked = [dim for dim in order if value_of(a.shape[dim]) != 1]
+        return walked != sorted(walked)
     return bound.symbol in MOVING
 
 
