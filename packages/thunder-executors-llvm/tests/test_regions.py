@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import thunder_prims as prims
 from thunder_executors import Region, to_callable, transform_for_execution
-from thunder_executors_llvm import LlvmExecutor, executor
+from thunder_executors_llvm import LlvmExecutor, executor, runner
 from thunder_ir import Builder, TensorProxy, Trace, devices, dtypes, number_proxy, recording, trace_of
 from thunder_ir.passes import expand
 from thunder_loops import lowering
@@ -261,3 +261,18 @@ def test_batch_normalisation_of_turned_batches_lies_row_by_row(shape, training):
 
     expected = F.batch_norm(x, mean.clone(), variance.clone(), training=training)
     torch.testing.assert_close(got, expected, check_stride=True)
+
+
+@pytest.mark.parametrize(("threads", "dealt"), [(1, 0), (4, 1)])
+def test_what_deals_tasks_out_is_compiled_where_there_are_several_threads(threads, dealt, monkeypatch):
+    x, asked = torch.randn(512, 512), []
+    had, launcher = torch.get_num_threads(), runner.launcher
+    monkeypatch.setattr(runner, "launcher", lambda: asked.append(threads) or launcher())
+    torch.set_num_threads(threads)
+    try:
+        found = compiled(lambda x: prims.mul(prims.add(x, x), x), x)(x)
+    finally:
+        torch.set_num_threads(had)
+
+    assert len(asked) == dealt
+    assert torch.equal(found, (x + x) * x)

@@ -12,7 +12,7 @@ import torch
 
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import output_strides
-from thunder_executors_llvm.support import launcher
+from thunder_executors_llvm.support import KERNEL, Kernel, launcher
 from thunder_executors_llvm.target import Target
 from thunder_ir import Trace, dtypes
 from thunder_loops import (
@@ -46,6 +46,7 @@ class Step:
 
     Args:
         kernel: its address.
+        alone: what runs it in this thread.
         buffers: positions of its buffers among those of the program.
         numbers: what it is told besides.
         address: of these.
@@ -54,6 +55,7 @@ class Step:
     """
 
     kernel: int
+    alone: Kernel = field(repr=False)
     buffers: tuple[int, ...]
     numbers: array[int]
     address: int
@@ -153,11 +155,15 @@ class Runner:
 
     def run(self, steps: Sequence[Step], addresses: Sequence[int]) -> None:
         """Run kernels on buffers at these addresses."""
-        launch = launcher()
         available = torch.get_num_threads()
         for step in steps:
             pointers = array("q", [addresses[b] for b in step.buffers])
-            launch(step.kernel, pointers.buffer_info()[0], step.address, step.tasks, min(available, step.threads))
+            place, _ = pointers.buffer_info()
+            threads = min(available, step.threads)
+            if threads == 1:  # nothing has to be dealt out, nor what does that to be compiled
+                step.alone(place, step.address, 0, step.tasks)
+            else:
+                launcher()(step.kernel, place, step.address, step.tasks, threads)
 
     def prepare(self, key: Any, inputs: tuple[Any, ...], places: Mapping[int, int] = _NOWHERE) -> Prepared:
         """Plan, compile what is new, and remember how inputs that lie like these are run."""
@@ -189,8 +195,10 @@ class Runner:
     def step(self, made: LoopPlan, launch: Launch, order: dict[str, int]) -> Step:
         """Return the step that runs a plan."""
         numbers = array("q", [*launch.sizes, launch.block, *[n for walk in launch.walks for n in walk]])
+        kernel = self.kernels.address(made, self.target)
         return Step(
-            self.kernels.address(made, self.target),
+            kernel,
+            KERNEL(kernel),
             tuple([order[name] for name in launch.buffers]),
             numbers,
             numbers.buffer_info()[0],

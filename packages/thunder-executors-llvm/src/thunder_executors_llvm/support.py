@@ -130,6 +130,12 @@ def loaded(machine: Machine) -> Mapping[str, int]:
     return in_memory(TEXT, ["launch", "launch_several"], imports, machine, default_disk())
 
 
+Kernel = Callable[[int, int, int, int], None]
+"""Takes the addresses of its pointers and of its numbers, and the tasks from which to which it goes."""
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+"""Makes a :data:`Kernel` of its address; other Python threads run meanwhile."""
+
 Launcher = Callable[[int, int, int, int, int], None]
 """Takes the addresses of a kernel, of its pointers and of its numbers; the number of tasks, and that of threads."""
 
