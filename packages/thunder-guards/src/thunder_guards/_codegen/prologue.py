@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from thunder_guards._codegen.generated import Lines
 from thunder_guards._codegen.held_facts import LEAST, HeldFacts, shared_check
 from thunder_guards._codegen.shared import Row, shared_names, shared_row
-from thunder_guards._codegen.tensor_checks import tensor_checks
+from thunder_guards._codegen.tensor_checks import checks_keys, tensor_checks
 from thunder_guards._guards.base import GONE, Guard
 from thunder_guards._guards.containers import EmptyGuard, MembershipGuard
 from thunder_guards._guards.held import FEW, GATHERED, PartGuard, gathered
@@ -180,7 +180,9 @@ def _conditions(program: Program, made: Lines) -> list[str]:
     held = [g for g in guards[PartGuard] if g.part in GATHERED and g.source.is_held and not g.source.is_weak]
     together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held), *[id(g) for g, _ in _of_inputs(program)]}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
-    conditions = [*program.environment.conditions(context, attends), *program.arguments.conditions(context)]
+    single, others = unpacked(program.inputs)
+    keys = checks_keys([*single, *others], len(single))
+    conditions = [*program.environment.conditions(context, attends, keys), *program.arguments.conditions(context)]
     lacking = [slot for those in absent.values() for slot in those]
     slotted = [slot for _, slot in empty.values()]
     check = _slot_check(slots)

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from thunder_guards._guards.environment import Environment
-from thunder_guards._guards.tensors import TensorMetadata, checker, distinct, python_checker
+from thunder_guards._guards.tensors import TensorGuards, TensorMetadata, checker, distinct, python_checker
 from thunder_guards.program import Input
 from thunder_guards.sources import Source
 from thunder_ir import Context
@@ -188,6 +188,23 @@ def _user_stack() -> tuple[None, ...]:
     return (None,)
 
 
+def checks_keys(inputs: Sequence[Input], alone: int) -> bool:
+    """Return whether PyTorch's check looks at dispatch keys at each call, those of the thread's state among them.
+
+    Args:
+        inputs: in the order in which they are passed.
+        alone: see :func:`tensor_checks`.
+    """
+    return TensorGuards is not None and bool(_asked_one_by_one(inputs, alone))
+
+
+def _asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:
+    """Return how many, the first ones, are so few that each is asked; ``None`` if all are to be checked together."""
+    if any([i.becomes_leaf for i in inputs]):  # such a one may be given twice
+        return None
+    return next((n for n in (len(inputs), alone) if n <= FEW_TENSORS and _are_plain(inputs[:n])), None)
+
+
 def tensor_checks(
     named: Sequence[tuple[Input, str]], alone: int, passed: str, state: Environment, context: Context
 ) -> list[str]:
@@ -201,16 +218,16 @@ def tensor_checks(
         context: takes the names that the lines use.
     """
     inputs = [given for given, _ in named]
-    metadata = [i.metadata for i in inputs]
-    apart = not any([i.becomes_leaf for i in inputs])  # such a one may be given twice
-    if len(inputs) <= FEW_TENSORS and apart and _are_plain(inputs):
-        return [f"holds = {_each(named, context)}"]
-    lines = []
-    if alone <= FEW_TENSORS and apart and _are_plain(inputs[:alone]):
-        lines += [f"holds = {_each(named[:alone], context)}", "if holds:"] if alone else []
-        many = _shared(inputs[alone:], alone, state)
+    asked = _asked_one_by_one(inputs, alone)
+    lines = [f"holds = {_each(named[:asked], context)}"] if asked else []
+    if asked == len(inputs):
+        return lines
+    if asked is None:
+        apart = not any([i.becomes_leaf for i in inputs])
+        many = ManyTensors([i.example for i in inputs], [i.metadata for i in inputs], apart)
     else:
-        many = ManyTensors([i.example for i in inputs], metadata, apart)
+        lines += ["if holds:"] if lines else []
+        many = _shared(inputs[alone:], alone, state)
     tensors = context.object(many, "tensors")
     checked = [
         "try:",

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from thunder_guards._guards.base import Told
 from thunder_ir import Context
@@ -123,14 +124,26 @@ class EnvironmentGuard:
             return lambda: now == environment()
         return (lambda: native() and attention_kernels() == _SDPA_DEFAULT) if attends else native
 
-    def conditions(self, context: Context, attends: bool) -> list[str]:
-        """Return Python expressions that are true while the state is what it was, in the order in which to ask them."""
+    def conditions(self, context: Context, attends: bool, checks_keys: bool = False) -> list[str]:
+        """Return Python expressions that are true while the state is what it was, in the order in which to ask them.
+
+        Args:
+            context: takes the names that they use.
+            attends: see :meth:`checker`.
+            checks_keys: whether a tensor's dispatch keys are checked, those of the thread's state among them: they
+                tell of transforms of functorch, of modes that operators are dispatched to, and of tracing.
+        """
         modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
-        return [
+        asked = [
             f"{context.object(self.checker(attends), 'same_environment')}()",
             f"{modes}() == {self.modes}" if self.modes else f"not {modes}()",
-            f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()",
+            f"{context.object(forward_ad, 'forward_ad')}._current_level < 0",
         ]
+        if checks_keys:
+            return asked
+        none = [("functorch_active", torch._C._are_functorch_transforms_active),
+                ("dispatch_modes", torch._C._len_torch_dispatch_stack), ("tracing", torch._C._get_tracing_state)]
+        return [*asked, *[f"not {context.object(ask, name)}()" for name, ask in none]]
 
     def told(self) -> Iterable[Told]:
         """Return what tells programs apart that were compiled for other states."""
