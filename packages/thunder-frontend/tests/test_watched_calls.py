@@ -85,7 +85,9 @@ def test_tangents_of_a_module_called_before(gradients: bool) -> None:
 @pytest.mark.parametrize(
     ("function", "args"), [(Held(), ()), (without_tensors, (3,)), (chain, (torch.randn(300, 300),))]
 )
-def test_modes_see_each_operation_of_what_was_called_before(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def test_modes_see_each_operation_of_what_was_called_before(
+    function: Callable[..., Any], args: tuple[Any, ...]
+) -> None:
     compiled = called_often(function, *args)
     with Counting() as expected:
         function(*args)

@@ -15,6 +15,8 @@ MISSING = fill(
         "torch._C._get_math_sdp_enabled",
         "torch._C._get_mem_efficient_sdp_enabled",
         "torch._C._get_torch_function_state",
+        "torch._C._get_tracing_state",
+        "torch._C._len_torch_dispatch_stack",
         "torch._C._len_torch_function_stack",
         "torch._C._set_deterministic_algorithms",
         "torch._C._set_fp32_precision_setter",

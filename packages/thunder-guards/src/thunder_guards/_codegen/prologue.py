@@ -180,8 +180,8 @@ def _conditions(program: Program, made: Lines) -> list[str]:
     held = [g for g in guards[PartGuard] if g.part in GATHERED and g.source.is_held and not g.source.is_weak]
     together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held), *[id(g) for g, _ in _of_inputs(program)]}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
-    single, others = unpacked(program.inputs)
-    keys = checks_keys([*single, *others], len(single))
+    alone = len(unpacked(program.inputs)[0])
+    keys = checks_keys(ordered(program.inputs), alone)
     conditions = [*program.environment.conditions(context, attends, keys), *program.arguments.conditions(context)]
     lacking = [slot for those in absent.values() for slot in those]
     slotted = [slot for _, slot in empty.values()]

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from thunder_guards._guards.environment import Environment
-from thunder_guards._guards.tensors import TensorGuards, TensorMetadata, checker, distinct, python_checker
+from thunder_guards._guards.tensors import ASKS_PYTORCH, TensorMetadata, checker, distinct, python_checker
 from thunder_guards.program import Input
 from thunder_guards.sources import Source
 from thunder_ir import Context
@@ -195,7 +195,7 @@ def checks_keys(inputs: Sequence[Input], alone: int) -> bool:
         inputs: in the order in which they are passed.
         alone: see :func:`tensor_checks`.
     """
-    return TensorGuards is not None and bool(_asked_one_by_one(inputs, alone))
+    return ASKS_PYTORCH and bool(_asked_one_by_one(inputs, alone))
 
 
 def _asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:

@@ -141,8 +141,11 @@ class EnvironmentGuard:
         ]
         if checks_keys:
             return asked
-        none = [("functorch_active", torch._C._are_functorch_transforms_active),
-                ("dispatch_modes", torch._C._len_torch_dispatch_stack), ("tracing", torch._C._get_tracing_state)]
+        none = [
+            ("functorch_active", torch._C._are_functorch_transforms_active),
+            ("dispatch_modes", torch._C._len_torch_dispatch_stack),
+            ("tracing", torch._C._get_tracing_state),
+        ]
         return [*asked, *[f"not {context.object(ask, name)}()" for name, ask in none]]
 
     def told(self) -> Iterable[Told]:

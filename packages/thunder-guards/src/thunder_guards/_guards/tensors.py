@@ -19,6 +19,9 @@ try:
 except ImportError:  # a PyTorch without it: the Python check below serves
     TensorGuards = None  # type: ignore[assignment, misc]
 
+ASKS_PYTORCH = TensorGuards is not None
+"""Whether :func:`checker` returns PyTorch's check, which knows the thread's state of dispatch."""
+
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
