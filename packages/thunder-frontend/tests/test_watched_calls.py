@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_frontend import jit
@@ -25,6 +26,18 @@ class Counting(TorchDispatchMode):
         self.count = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return function(*args, **(kwargs or {}))
+
+
+class CountingFunctions(TorchFunctionMode):
+    """Counts calls of PyTorch's functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
         return function(*args, **(kwargs or {}))
 
@@ -94,6 +107,17 @@ def test_modes_see_each_operation_of_what_was_called_before(
     with Counting() as found:
         compiled(*args)
     assert found.count == expected.count > 3
+
+
+def test_modes_of_functions_where_programs_were_compiled_for_a_device() -> None:
+    x = torch.randn(3)
+    with torch.device("cpu"):
+        compiled = called_often(chain, x)
+    with CountingFunctions() as expected:
+        chain(x)
+    with CountingFunctions() as found:
+        compiled(x)
+    assert found.count == expected.count
 
 
 @pytest.mark.parametrize(("function", "args"), [(Held(), ()), (without_tensors, (3,))])

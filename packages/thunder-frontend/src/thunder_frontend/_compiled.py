@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch.autograd import forward_ad
-from torch.utils._device import DeviceContext
 
 from thunder_executors import replacements
 from thunder_frontend._attempts import acquire
@@ -36,7 +35,7 @@ from thunder_frontend._stats import CompileStats, Timer
 from thunder_frontend._suspensions import Continuation, Paused
 from thunder_frontend._tracebacks import because_of_builtins, tell_the_user, users_stacklevel
 from thunder_frontend.options import Options
-from thunder_guards import MISSED, Dispatcher, Specialisation, missed
+from thunder_guards import MISSED, Dispatcher, Specialisation, missed, only_choose_devices
 from thunder_guards.errors import AcquisitionError, with_state
 from thunder_guards.program import Program
 from thunder_ir import ThunderError, Trace, collector_paused
@@ -69,8 +68,7 @@ def watched_from_outside() -> bool:
         return True
     if torch._C._len_torch_dispatch_stack() or forward_ad._current_level >= 0:
         return True
-    modes = range(torch._C._len_torch_function_stack())
-    return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)
+    return not only_choose_devices()
 
 
 class CompiledFunction(CompileData):

@@ -14,7 +14,6 @@ MISSING = fill(
         "torch._C._dynamo.eval_frame.set_code_exec_strategy",
         "torch._C._functorch",
         "torch._C._get_default_device",
-        "torch._C._get_function_stack_at",
         "torch._C._get_tracing_state",
         "torch._C._has_torch_function",
         "torch._C._has_torch_function_unary",

@@ -12,7 +12,7 @@ from thunder_guards._guards.arguments import ArgumentsGuard
 from thunder_guards._guards.base import Guard
 from thunder_guards._guards.computed import ComputedValuesGuard, Step
 from thunder_guards._guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, nth_key
-from thunder_guards._guards.environment import Environment, EnvironmentGuard, environment
+from thunder_guards._guards.environment import Environment, EnvironmentGuard, environment, only_choose_devices
 from thunder_guards._guards.held import DistinctObjectsGuard, NotHeldGuard, PartGuard, SameObjectGuard, SnapshotGuard
 from thunder_guards._guards.tensors import (
     ApartInMemoryGuard,
@@ -43,6 +43,7 @@ __all__ = [
     "Guard", "HeldFacts", "IdentityGuard", "Input", "KeysGuard", "LengthGuard", "MISSED", "MembershipGuard",
     "MutationLog", "NotHeldGuard", "PartGuard", "Program", "Row", "SameAsBeforeGuard", "SameObjectGuard",
     "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step", "TensorGuard", "TensorMetadata",
-    "ToldGuard", "ValueGuard", "__version__", "environment", "held", "metadata_of", "missed", "nth_key", "ordered",
-    "result_views", "same_value", "shared_row", "snapshots", "specialise", "tells_apart", "tells_facts",
+    "ToldGuard", "ValueGuard", "__version__", "environment", "held", "metadata_of", "missed", "nth_key",
+    "only_choose_devices", "ordered", "result_views", "same_value", "shared_row", "snapshots", "specialise",
+    "tells_apart", "tells_facts",
 ]  # fmt: skip

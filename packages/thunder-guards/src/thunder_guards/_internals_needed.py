@@ -24,5 +24,6 @@ MISSING = fill(
         "torch._C._set_torch_function_state",
         "torch._GLOBAL_DEVICE_CONTEXT",
         "torch._tensor_str.PRINT_OPTS",
+        "torch.utils._device.DeviceContext",
     )
 )

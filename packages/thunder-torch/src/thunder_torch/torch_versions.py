@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 if TYPE_CHECKING:
@@ -46,11 +47,16 @@ def names_dimensions(overload: str) -> bool:
     return "dimname" in overload.lower()
 
 
+def function_modes() -> list[TorchFunctionMode]:
+    """Return the modes that functions of PyTorch are dispatched to, outermost first."""
+    return [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
+
+
 def default_device() -> torch.device:
     """Return the device of factory functions; PyTorch 2.9 cannot tell once ``torch.set_default_device(None)`` ran."""
     if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", True) is None:
-        modes = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
-        return next((mode.device for mode in reversed(modes) if isinstance(mode, DeviceContext)), torch.device("cpu"))
+        modes = reversed(function_modes())
+        return next((mode.device for mode in modes if isinstance(mode, DeviceContext)), torch.device("cpu"))
     return torch.get_default_device()
 
 
@@ -60,5 +66,6 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "default_device",
+    "function_modes",
     "names_dimensions",
 ]

@@ -16,7 +16,6 @@ MISSING = fill(
         "torch._C._autograd._get_creation_meta",
         "torch._C._autograd._top_saved_tensors_default_hooks",
         "torch._C._disabled_torch_function_impl",
-        "torch._C._get_function_stack_at",
         "torch._C._is_torch_function_mode_enabled",
         "torch._C._len_torch_function_stack",
         "torch._C._set_grad_enabled",

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
 
 from thunder_guards._guards.base import Told
 from thunder_ir import Context
-from thunder_torch.torch_versions import default_device
+from thunder_torch.torch_versions import default_device, function_modes
 from thunder_torch.uncast import AUTOCAST_DEVICES
 
 try:
@@ -100,6 +101,11 @@ def environment() -> Environment:
     return Environment(**{name: ask() for name, ask in _ASKED.items()})
 
 
+def only_choose_devices() -> bool:
+    """Whether all modes that functions of PyTorch are dispatched to are those of ``torch.device``."""
+    return all([isinstance(mode, DeviceContext) for mode in function_modes()])
+
+
 class EnvironmentGuard:
     """PyTorch's state is what it was.
 
@@ -120,7 +126,9 @@ class EnvironmentGuard:
             attends: whether the program has attention, whose kernels PyTorch's own check does not look at.
         """
         now, native = self.environment, self._native
-        if native is None or self.modes or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
+        if self.modes:
+            return lambda: only_choose_devices() and now == environment()
+        if native is None or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
             return lambda: now == environment()
         return (lambda: native() and attention_kernels() == _SDPA_DEFAULT) if attends else native
 

@@ -14,6 +14,7 @@ from torch.utils._device import DeviceContext
 from thunder_guards.errors import AcquisitionError, UnknownTensorError
 from thunder_ir import NumberProxy, TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
+from thunder_torch.torch_versions import function_modes
 
 
 @dataclass(slots=True, eq=False)
@@ -206,11 +207,6 @@ def _symbolic_but_for(replaced: frozenset[str]) -> type[TracedTensor]:
     return type(TracedTensor.__name__, (TracedTensor,), scope)
 
 
-def modes_now() -> list[TorchFunctionMode]:
-    """Return the modes that functions of PyTorch are dispatched to, outermost first."""
-    return [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
-
-
 def _kind(mode: TorchFunctionMode) -> Any:
     return mode.device if isinstance(mode, DeviceContext) else mode
 
@@ -228,7 +224,7 @@ class AcquisitionMode(TorchFunctionMode):
         self._around: list[Any] = []
 
     def __enter__(self) -> Self:
-        self._around = modes_now()
+        self._around = function_modes()
         return super().__enter__()  # type: ignore[no-any-return, no-untyped-call]
 
     def __exit__(self, *exception: object) -> None:
@@ -243,7 +239,7 @@ class AcquisitionMode(TorchFunctionMode):
         Raises:
             AcquisitionError: it does.
         """
-        expected, now = [*self._around, self], modes_now()
+        expected, now = [*self._around, self], function_modes()
         if [*map(_kind, now)] != [*map(_kind, expected)]:
             odd = next((mode for mode in (*now, *expected) if mode not in expected or mode not in now), self)
             raise AcquisitionError(
@@ -259,4 +255,4 @@ class AcquisitionMode(TorchFunctionMode):
 
 def is_acquiring() -> bool:
     """Whether torch functions are handed to a tracer now, in this thread."""
-    return any(isinstance(mode, AcquisitionMode) for mode in modes_now())
+    return any(isinstance(mode, AcquisitionMode) for mode in function_modes())
