@@ -2,8 +2,20 @@
 
 import gc
 
+import torch
+
 from thunder_guards._codegen.held_facts import HeldFacts, shared_check
-from thunder_guards._codegen.shared import _CONDITIONS, _ROWS, _SETS, shared_condition, shared_names, shared_row
+from thunder_guards._codegen.shared import (
+    _FUNCTIONS,
+    _ROWS,
+    _SETS,
+    shared_condition,
+    shared_function,
+    shared_names,
+    shared_row,
+)
+from thunder_guards._guards.environment import EnvironmentGuard
+from thunder_ir import Context
 
 
 def test_rows_of_the_same_objects_are_one():
@@ -61,7 +73,30 @@ def test_nothing_keeps_what_is_not_read_any_more():
     row, names = shared_row([table, "kept"]), shared_names(["kept", "too"])
     condition = shared_condition(lambda context: [f"{context.object(table, 'table')} is None"])
     gc.collect()  # what other tests have left
-    before = len(_ROWS), len(_SETS), len(_CONDITIONS)
+    before = len(_ROWS), len(_SETS), len(_FUNCTIONS)
     del row, names, condition
     gc.collect()
-    assert (len(_ROWS), len(_SETS), len(_CONDITIONS)) == tuple([count - 1 for count in before])
+    assert (len(_ROWS), len(_SETS), len(_FUNCTIONS)) == tuple([count - 1 for count in before])
+
+
+def test_checks_of_the_state_of_pytorch_are_one_only_where_it_is_the_same_in_all_that_they_ask():
+    threads = torch.get_num_threads()
+    one, same = EnvironmentGuard(), EnvironmentGuard()
+    assert one.checker(False) is same.checker(False) and one.checker(False)()
+    torch.set_num_threads(threads + 1)  # which no field of the environment tells
+    try:
+        other = EnvironmentGuard()
+        assert other.environment == one.environment and other.checker(False) is not one.checker(False)
+        assert other.checker(False)() and not one.checker(False)()
+    finally:
+        torch.set_num_threads(threads)
+    with torch.no_grad():
+        assert EnvironmentGuard().checker(False) is not one.checker(False) and not one.checker(False)()
+
+
+def test_functions_of_one_text_about_other_objects_are_others():
+    contexts = [Context() for _ in range(3)]
+    tables = {"a": 1}, {"a": 2}
+    texts = [f"lambda: {c.object(tables[i // 2], 'table')}['a']" for i, c in enumerate(contexts)]
+    first, again, other = map(shared_function, texts, contexts)
+    assert first is again is not other and (first(), other()) == (1, 2)

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from thunder_guards._codegen.shared import shared_function
 from thunder_guards._codegen.specialise import Specialisation
 from thunder_guards._guards.base import GONE, Guard, Told
 from thunder_guards._guards.values import ValueGuard
@@ -172,5 +173,4 @@ def _fork(expected: Sequence[Answers], of_the_call: bool) -> Fork | None:
 def _function(look: Callable[[Context], str]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
     context = Context()
     context.names.reserve(["args", "kwargs"])
-    text = f"lambda args, kwargs: {look(context)}"
-    return eval(text, context.globals)  # type: ignore[no-any-return]
+    return shared_function(f"lambda args, kwargs: {look(context)}", context)

@@ -27,8 +27,8 @@ _ROWS: WeakValueDictionary[tuple[Any, ...], Row] = WeakValueDictionary()
 """By the identities of what they hold, but for strings, for as long as a function reads them."""
 _SETS: WeakValueDictionary[tuple[Any, ...], frozenset[Any]] = WeakValueDictionary()
 """By the names in order, for as long as a function reads them."""
-_CONDITIONS: WeakValueDictionary[tuple[Any, ...], Callable[[], bool]] = WeakValueDictionary()
-"""By their text and the identities of what it names, for as long as a function asks them."""
+_FUNCTIONS: WeakValueDictionary[tuple[Any, ...], Callable[..., Any]] = WeakValueDictionary()
+"""By their text and the identities of what it names, for as long as somebody calls them."""
 
 
 def shared_row(objects: Iterable[Any]) -> Row:
@@ -67,8 +67,18 @@ def shared_condition(conditions: Callable[[Context], list[str]]) -> tuple[Callab
     """
     context = Context()
     text = f"lambda: {' and '.join(conditions(context))}"
-    key = (text, *map(id, context.globals.values()))
-    function = _CONDITIONS.get(key)
+    return shared_function(text, context), text
+
+
+def shared_function(text: str, context: Context) -> Callable[..., Any]:
+    """Return the function that an expression is, one for all of this text that name the very same objects.
+
+    Args:
+        text: a lambda expression.
+        context: the names that it uses.
+    """
+    key = (text, *context.globals, *map(id, context.globals.values()))
+    function = _FUNCTIONS.get(key)
     if function is None:
-        function = _CONDITIONS[key] = eval(text, context.globals)
-    return function, text
+        function = _FUNCTIONS[key] = eval(text, context.globals)
+    return function

@@ -219,7 +219,7 @@ def tensor_checks(
     """
     inputs = [given for given, _ in named]
     asked = _asked_one_by_one(inputs, alone)
-    lines = [f"holds = {_each(named[:asked], context)}"] if asked else []
+    lines = [f"holds = {_each(named[:asked], state, context)}"] if asked else []
     if asked == len(inputs):
         return lines
     if asked is None:
@@ -242,10 +242,18 @@ def _are_plain(inputs: Sequence[Input]) -> bool:
     return all([i.metadata.type in _PLAIN for i in inputs])
 
 
-def _each(named: Sequence[tuple[Input, str]], context: Context) -> str:
+_FEW: WeakValueDictionary[Any, Callable[..., bool]] = WeakValueDictionary()
+"""By the kinds of tensors that they check, for as long as a program asks them."""
+
+
+def _each(named: Sequence[tuple[Input, str]], state: Environment, context: Context) -> str:
     """Return a condition that these few tensors are of their kinds, and apart."""
     inputs = [given for given, _ in named]
-    check = context.object(checker([i.example for i in inputs], [i.metadata for i in inputs]), "check_tensors")
+    key = tuple([i.metadata for i in inputs]), state
+    found = _FEW.get(key)
+    if found is None:
+        found = _FEW[key] = checker([i.example for i in inputs], key[0])
+    check = context.object(found, "check_tensors")
     return " and ".join([*_looks(named, context), f"{check}({', '.join([name for _, name in named])})"])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch.autograd import forward_ad
@@ -62,12 +63,26 @@ def matmul_precision() -> str:
         return str([(b.matmul.fp32_precision) for b in (torch.backends.cuda, torch.backends.mkldnn)])
 
 
-def native_check() -> Callable[[], bool] | None:
-    """Return PyTorch's check that most of its state is as it is now; ``None`` if it has none, or cannot make one."""
+_NATIVE: WeakValueDictionary[Environment, Callable[[], bool]] = WeakValueDictionary()
+"""PyTorch's checks, by the state that they were made in, for as long as a program asks them: one that says yes now is
+about the same as another one that is made now."""
+
+
+def native_check(state: Environment) -> Callable[[], bool] | None:
+    """Return PyTorch's check that most of its state is as it is now; ``None`` if it has none, or cannot make one.
+
+    Args:
+        state: as it is now, as far as a program's meaning depends on it.
+    """
     try:
-        return None if GlobalStateGuard is None else GlobalStateGuard().check
+        found = _NATIVE.get(state)
+        if found is None or not found():
+            found = None if GlobalStateGuard is None else GlobalStateGuard().check
+            if found is not None:
+                _NATIVE[state] = found
     except RuntimeError:  # it asks for the precision of products in a way that is not the one it was set in
         return None
+    return found
 
 
 def autocast_state() -> tuple[Any, ...]:
@@ -117,7 +132,7 @@ class EnvironmentGuard:
     def __init__(self) -> None:
         self.environment = environment()
         self.modes = torch._C._len_torch_function_stack()
-        self._native = native_check()
+        self._native = native_check(self.environment)
 
     def checker(self, attends: bool) -> Callable[[], bool]:
         """Return a function that says whether the state is what it was when this guard was made.
