@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-import torch
-
 from thunder_ir import BoundSymbol, Proxy
 from thunder_loops import Structure, structure_of
+from thunder_torch.literals import PLAIN
 
 T = TypeVar("T")
-
-PLAIN = frozenset({torch.Size, torch.device, torch.dtype, torch.layout, torch.memory_format})
-"""PyTorch's classes of arguments that are what they print as."""
 
 
 def structure(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Structure | None:

@@ -22,11 +22,15 @@ def _size(value: torch.Size, context: Context) -> str:
     return f"{context.member('torch.Size', torch.Size)}({list(value)!r})"
 
 
-for _class, _printer in (
-    (torch.dtype, _constant),
-    (torch.memory_format, _constant),
-    (torch.layout, _constant),
-    (torch.device, _device),
-    (torch.Size, _size),
-):
+_PRINTERS = {
+    torch.dtype: _constant,
+    torch.memory_format: _constant,
+    torch.layout: _constant,
+    torch.device: _device,
+    torch.Size: _size,
+}
+PLAIN = frozenset(_PRINTERS)
+"""PyTorch's classes of arguments that are what they print as."""
+
+for _class, _printer in _PRINTERS.items():
     register_literal(_class, _printer)
