@@ -10,7 +10,7 @@ from thunder_executors.checked import checked_meta
 from thunder_executors.implementation import Arguments, Declined, Finish, Implementation, of_arguments
 from thunder_executors.operators import as_written, decomposition_of
 from thunder_executors.paths import find_path
-from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, TensorProxy, Trace
+from thunder_ir import REVISION, BoundSymbol, DuplicateRuleError, Language, Symbol, TensorProxy, Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -128,11 +128,16 @@ class Executor:
         Raises:
             DuplicateRuleError: an earlier one takes every call, so this one would never be asked.
         """
-        filed = self._implementations.setdefault(symbol, [])
+        filed = self._implementations.get(symbol, [])
         if filed and filed[-1].when is None:
             name = symbol if isinstance(symbol, str) else symbol.id
             raise DuplicateRuleError(f"executor {self.name} runs every call of {name} already")
-        filed.append(implementation)
+        self._file(symbol, [*filed, implementation])
+
+    def _file(self, symbol: Symbol | str, implementations: list[Implementation]) -> None:
+        """Say how ``symbol`` is run from now on."""
+        self._implementations[symbol] = implementations
+        REVISION.changed()
 
     def register_operator(
         self,
@@ -314,7 +319,7 @@ class OperatorExecutor(Executor):
                 filed = self.implementations(symbol)
                 if not filed:
                     raise ValueError(f"executor {self.name} does not run {symbol.id}: implement it first")
-                self._implementations[symbol] = [replace(i, vjp=rule, differentiable=when) for i in filed]
+                self._file(symbol, [replace(i, vjp=rule, differentiable=when) for i in filed])
             return rule
 
         return register
@@ -372,4 +377,4 @@ class OperatorExecutor(Executor):
         transform = as_written(execution_transform) if execution_transform is not None else None
         derivative = as_written(grad_transform) if grad_transform is not None else None
         implementation = Implementation(self, operator, when, transform=transform, grad_transform=derivative)
-        self._implementations[symbol] = [implementation]
+        self._file(symbol, [implementation])

@@ -68,7 +68,7 @@ class FusionExecutor(Executor):
             grad_transform: as for :meth:`OperatorExecutor.register_implementation`.
         """
         when = of_arguments(checker) if checker is not None else None
-        self._implementations[symbol] = [Implementation(self, None, when, grad_transform=grad_transform)]
+        self._file(symbol, [Implementation(self, None, when, grad_transform=grad_transform)])
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
         """Whether this call can be in a region."""

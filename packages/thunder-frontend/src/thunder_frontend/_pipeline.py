@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,17 +11,17 @@ import torch
 
 from thunder_autograd import Split, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
+from thunder_frontend._computations import Computation, is_paused, key_of, share, shared
 from thunder_frontend._draws import Draw, DrawnFrom
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
-from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
 from thunder_guards import Specialisation, ordered, result_views, specialise
 from thunder_guards.program import Program, new_values, written_inputs
-from thunder_guards.templates import Built, is_plain
+from thunder_guards.templates import is_plain
 from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
@@ -39,20 +39,30 @@ from thunder_tracing.tensors.unseen_writes import check_saved
 
 @dataclass(slots=True, eq=False)
 class Compiled:
-    """A program made ready to run, with the traces of every stage.
+    """A program made ready to run.
 
     Args:
         specialisation: what is called.
-        traces: stages of the computation, or of its forward part, first to last.
-        backward: its backward part.
-        split: the forward and backward program before executors, with what is saved and why; ``None`` where there are
-            no gradients.
+        computation: what it runs, with the traces of every stage.
     """
 
     specialisation: Specialisation
-    traces: list[Trace] = field(default_factory=list)
-    backward: Backward | None = None
-    split: Split | None = None
+    computation: Computation
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The stages of the computation, or of its forward part, first to last."""
+        return self.computation.traces
+
+    @property
+    def split(self) -> Split | None:
+        """The forward and backward program before executors; ``None`` where there are no gradients."""
+        return self.computation.split
+
+    @property
+    def backward(self) -> Backward | None:
+        """The backward part."""
+        return self.computation.backward
 
     @property
     def backward_traces(self) -> list[Trace]:
@@ -74,16 +84,27 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
 
     What is decided on the way by comparing symbolic sizes becomes constraints of the program too.
     """
-    builder = Builder(program.computation.names())
-    with recording(builder):
-        return _compile_program(program, options, timer, builder)
+    trace = program.computation.replace(inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers)))
+    key = key_of(program, trace, options)
+    made = shared(key)
+    with recording(Builder(trace.names())) as builder:
+        if made is None:
+            program, made = _computation(program, trace, options, timer)
+            made = share(key, made)
+        if key is not None:
+            program = replace(program, computation=made.trace)
+        constraints = (*program.computation.constraints, *builder.constraints)
+        if builder.constraints:
+            program = replace(program, computation=program.computation.replace(constraints=constraints))
+        with timer("code generation"):
+            guarded = options.cache != "same input"
+            specialisation = specialise(program, made.run, made.returns_result, guarded)
+    return Compiled(specialisation, made)
 
 
-def _compile_program(program: Program, options: Options, timer: Timer, builder: Builder) -> Compiled:
-    computation = program.computation.replace(
-        inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
-    )
-    traces = [computation]
+def _computation(program: Program, computation: Trace, options: Options, timer: Timer) -> tuple[Program, Computation]:
+    """Make what runs the computation of a program; return it, with the program as transforms changed it."""
+    traces, acquired = [computation], computation
     renamed: dict[str, Any] = {}
     if any([e.kind == "tensor" for e in program.effects]):
         computation = failures_before_writes(computation)
@@ -110,14 +131,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         run = rewinding(run, DrawnFrom(computation))
     if any([on for on, _ in program.environment.environment.autocast]):
         run = uncast(run)
-    if builder.constraints:
-        computation = program.computation
-        program = replace(
-            program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints))
-        )
-    with timer("code generation"):
-        specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
-    return Compiled(specialisation, traces, backward, split)
+    return program, Computation(acquired, run, returns_result, traces, backward, split)
 
 
 def _transformed(
@@ -244,7 +258,6 @@ def _differentiated(
 ) -> Differentiated:
     """Return what runs a computation and lets autograd run its derivative; the stages are added to the traces."""
     rules = program.rules  # what runs must not hold the program, which knows the tensors of this call
-    is_paused = isinstance(program.result, Built) and program.result.build is Paused
     return differentiated(
         trace,
         traces,
@@ -253,7 +266,7 @@ def _differentiated(
         higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
         writes=Writes(written_inputs(program), new_values(program)),
         views=result_views(program, trace),
-        partition=options.extra.get("partition", PARTITION_BEFORE_A_CALL if is_paused else "min-cut"),
+        partition=options.extra.get("partition", PARTITION_BEFORE_A_CALL if is_paused(program) else "min-cut"),
         memory_budget=options.extra.get("memory_budget"),
         check=lambda split: check_saved(program.unseen, split),
         improve=(lambda stages: _after_optimisation(stages, options)) if options.transforms else None,

@@ -20,7 +20,7 @@ from thunder_ir.errors import (
     UnknownNumberError,
     VerificationError,
 )
-from thunder_ir.execution_file import set_execution_callback_file
+from thunder_ir.execution_file import is_edited, set_execution_callback_file
 from thunder_ir.frozen import quickly_made
 from thunder_ir.languages import Language
 from thunder_ir.literals import Context, literal, register_literal
@@ -40,7 +40,7 @@ from thunder_ir.number_proxies import (
 )
 from thunder_ir.proxies import AnyProxy, CollectionProxy, Proxy, StringProxy
 from thunder_ir.reachability import reached
-from thunder_ir.rules import RuleTable
+from thunder_ir.rules import REVISION, RuleTable
 from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
 from thunder_ir.tensor_proxies import Tensor, TensorProxy
@@ -50,15 +50,15 @@ from thunder_ir.unknown import Unknown, is_unknown
 from thunder_ir.verifier import verify
 
 __all__ = [
-    "AnyProxy", "BoolProxy", "BoundSymbol", "Builder", "CollectionProxy", "ComplexProxy", "Constraint", "Context",
-    "DType", "DTypeError", "Device", "DeviceError", "DeviceType", "DimensionError", "DuplicateRuleError", "FloatProxy",
-    "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy", "OpTags",
-    "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
-    "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
-    "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
-    "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "map_values",
-    "number_proxy", "print_function", "provide_default_language", "quickly_made", "reached", "record", "recording",
-    "register_codec", "register_literal", "same_shape", "save_trace",
-    "set_execution_callback_file", "speaking", "substitute", "trace_of", "tree_map",
-    "value_of", "values_in", "verify",
+    "REVISION", "AnyProxy", "BoolProxy", "BoundSymbol", "Builder", "CollectionProxy", "ComplexProxy", "Constraint",
+    "Context", "DType", "DTypeError", "Device", "DeviceError", "DeviceType", "DimensionError", "DuplicateRuleError",
+    "FloatProxy", "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy",
+    "OpTags", "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy",
+    "Symbol", "Tensor", "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError",
+    "VerificationError", "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device",
+    "devices", "dtype", "dtypes", "find_builder", "flat_proxies", "is_edited", "is_one", "is_unknown", "literal",
+    "load_trace", "map_values", "number_proxy", "print_function", "provide_default_language", "quickly_made",
+    "reached", "record", "recording", "register_codec", "register_literal", "same_shape", "save_trace",
+    "set_execution_callback_file", "speaking", "substitute", "trace_of", "tree_map", "value_of", "values_in",
+    "verify",
 ]  # fmt: skip

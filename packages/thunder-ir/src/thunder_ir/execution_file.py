@@ -48,6 +48,11 @@ def set_execution_callback_file(path: str | PathLike[str] | None) -> None:
     _FILE.set(None if path is None else Path(path))
 
 
+def is_edited() -> bool:
+    """Whether programs are written to a file before they are compiled, for a person to change."""
+    return _FILE.get() is not None
+
+
 def as_edited(source: Source) -> Source:
     """Return a program as its reader leaves it in the file that :func:`set_execution_callback_file` names, if any."""
     path = _FILE.get()

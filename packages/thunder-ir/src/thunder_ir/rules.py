@@ -8,6 +8,22 @@ from typing import Any, Generic, Protocol, TypeVar
 from thunder_ir.errors import DuplicateRuleError, MissingRuleError
 
 
+class Revision:
+    """Counts the changes of what programs are compiled by, beside themselves: rules, and what executors run."""
+
+    __slots__ = ("number",)
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def changed(self) -> None:
+        """Note a change: what was compiled before may be compiled in another way now."""
+        self.number += 1
+
+
+REVISION = Revision()
+
+
 class HasId(Protocol):
     """What a rule can be filed under: anything with a printable identity."""
 
@@ -58,7 +74,7 @@ class RuleTable(Generic[K, R]):
             for symbol in symbols:
                 if symbol in self._rules:
                     raise DuplicateRuleError(f"{symbol.id} has a {self.kind} rule already: {self._rules[symbol]}")
-                self._rules[symbol] = rule
+                self.replace(symbol, rule)
             return rule
 
         return register
@@ -66,10 +82,12 @@ class RuleTable(Generic[K, R]):
     def replace(self, symbol: K, rule: R) -> None:
         """File ``rule`` for ``symbol`` whether or not there was one before."""
         self._rules[symbol] = rule
+        REVISION.changed()
 
     def remove(self, symbol: K) -> None:
         """Forget the rule of ``symbol``, if there is one."""
         self._rules.pop(symbol, None)
+        REVISION.changed()
 
     def get(self, symbol: K) -> R | None:
         """Return the rule of ``symbol``, or ``None``."""

@@ -15,7 +15,7 @@ Structure = tuple[Hashable, ...]
 
 def structure_of(
     bounds: Sequence[BoundSymbol],
-    outputs: Iterable[Proxy],
+    outputs: Iterable[Any],
     *,
     plain: Container[type] = (),
     sizes_at_hand: bool = False,
@@ -27,7 +27,7 @@ def structure_of(
 
     Args:
         bounds: the calls, in order.
-        outputs: the values that are wanted of them.
+        outputs: the values that are wanted of them, and containers of such.
         plain: more classes, whose instances never change and are equal where they print the same; of tuples, their own.
         sizes_at_hand: whether open sizes are equal that are of each other, and are now, the same. That is enough for
             questions such as what a region costs, and not for sharing what was compiled of it.
