@@ -226,3 +226,12 @@ def test_a_size_with_numbers_that_are_known_only_then_is_a_size():
         torch.testing.assert_close(found[2], expected[2])
         assert (found[:2], found[3], type(found[3])) == (expected[:2], expected[3], type(expected[3]))
     assert cache_misses(compiled) == 1
+
+
+@pytest.mark.parametrize("program", [lambda x: x.stride(), lambda x: x.transpose(0, 1).stride(2)], ids=["input", "view"])
+def test_strides_of_dimensions_of_size_1_are_those_of_the_call(program):
+    compiled = jit(program, cache="auto")
+    for size in (2, 3, 4):
+        for memory_format in (torch.contiguous_format, torch.channels_last):
+            x = torch.randn(2, size, 1, 1).to(memory_format=memory_format)
+            assert compiled(x) == program(x)

@@ -176,6 +176,8 @@ def _stride(calls: Calls, tensor: T, dim: int | None = None) -> Any:
         if not in_order or any([is_unknown(size) for size in traced._proxy.shape[1:]]):
             raise DataDependentError(_LAYOUT)
     _fix_sizes(traced)
+    for other in calls.from_outside():
+        _fix_strides(calls, other)
     strides = calls.layouts.strides(traced)
     return strides if dim is None else strides[dim]
 
@@ -187,6 +189,15 @@ def _fix_sizes(tensor: TracedTensor) -> None:
             size.fixed()
     if tensor._viewed_as is not None:
         _fix_sizes(tensor._viewed_as.parent)
+
+
+def _fix_strides(calls: Calls, tensor: TracedTensor) -> None:
+    """Fix the strides of an input with symbolic sizes: those of dimensions of size 1 may be any in what is in order."""
+    given = tensor.given
+    if given is None or "_input" not in vars(tensor) or 1 not in given.shape:
+        return
+    if any([isinstance(size, NumberProxy) for size in tensor._input.proxy.shape]):
+        calls.ask(tensor, "stride", given.stride(), call=True)
 
 
 @answers(T.is_contiguous)
