@@ -176,3 +176,15 @@ def test_scalars_of_numpy_are_the_numbers_that_pytorch_takes_them_for(name):
                 assert isinstance(found[1], type), (dtype, scalar, found)
             else:
                 torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("make", [torch.from_numpy, torch.as_tensor, torch.tensor])
+def test_sizes_of_arrays_that_change_are_left_open_from_the_second_on(make):
+    def program(x, batch):
+        return make(batch["rows"]).sum(0) * x
+
+    compiled = jit(program, cache="auto")
+    for length in range(2, 7):
+        given = torch.ones(3), {"rows": np.full((length, 3), 0.5 * length)}
+        torch.testing.assert_close(compiled(*given), program(*given))
+    assert cache_misses(compiled) == 2

@@ -174,7 +174,7 @@ class DynamicValues:
             return frozenset()
         if not self._follows or isinstance(tensor, torch.nn.Parameter):
             return dynamic_dims(tensor)
-        place = str(source) if source.is_of_the_call() else source.place
+        place = str(source) if source.is_of_the_call() else source.question
         if place is None:
             return dynamic_dims(tensor)
         place, shape = (place, tensor.dim()), tuple(tensor.shape)
