@@ -228,7 +228,9 @@ def test_a_size_with_numbers_that_are_known_only_then_is_a_size():
     assert cache_misses(compiled) == 1
 
 
-@pytest.mark.parametrize("program", [lambda x: x.stride(), lambda x: x.transpose(0, 1).stride(2)], ids=["input", "view"])
+@pytest.mark.parametrize(
+    "program", [lambda x: x.stride(), lambda x: x.transpose(0, 1).stride(2)], ids=["input", "view"]
+)
 def test_strides_of_dimensions_of_size_1_are_those_of_the_call(program):
     compiled = jit(program, cache="auto")
     for size in (2, 3, 4):
