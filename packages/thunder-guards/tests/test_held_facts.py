@@ -5,7 +5,7 @@ import pytest
 from thunder_guards._codegen import held_facts
 from thunder_guards._codegen.held_facts import MOST_MISSES, OFTEN, FactsCheck, HeldFacts
 
-FACTS = HeldFacts([{"a": 1}], ["a"], [1], [{}], ["b"], [], [], [3, 4], [int, int], [], [])
+FACTS = HeldFacts([{"a": 1}], ["a"], [1], [{}], ["b"], [], [], [3, 4], [int, int], [], [], [len], [None])
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def asked(monkeypatch):
 
 
 def test_facts_are_counted():
-    assert len(FACTS) == 4
+    assert len(FACTS) == 5
 
 
 def test_it_is_asked_for_ever_more_seldom_where_there_is_nothing(asked):

@@ -207,10 +207,39 @@ def test_programs_that_rely_on_the_same_share_what_tells_it():
 def test_kinds_of_facts_of_which_there_are_none_are_told_apart():
     runtime()
     none, objects = shared_row([]), shared_row([3, "a"])
-    rows = [none] * 6 + [objects, shared_row([int, str]), none, none]
+    rows = [none] * 6 + [objects, shared_row([int, str]), *[none] * 4]
     assert thunder_native.guards.as_found(HeldFacts(*rows[:2], [], *rows[2:]))() is True
     rows[7] = shared_row([int, int])
     assert thunder_native.guards.as_found(HeldFacts(*rows[:2], [], *rows[2:]))() is False
+
+
+def test_code_of_functions_is_told():
+    runtime()
+    functions = [eval(f"lambda x: x * {i} + 1") for i in range(80)]
+
+    def program(x):
+        for function in functions:
+            x = function(x)
+        return x
+
+    compiled, x = jit(program, executors=["+native"]), torch.randn(3)
+    for _ in range(10):
+        compiled(x)
+    (facts,) = told_by(compiled)
+    assert len(facts.facts.codes) >= 80 and facts.hold() is True
+    functions[40].__code__ = (lambda x: x - 5).__code__
+    assert facts.hold() is False
+    assert torch.equal(compiled(x), program(x)) and cache_misses(compiled) == 2
+
+
+def test_what_only_looks_like_a_function_is_left_to_python():
+    runtime()
+    like = type("Like", (), {"__code__": (lambda: 0).__code__})()
+    rows = [shared_row([])] * 10
+    for function, told in ((test_code_of_functions_is_told, True), (like, False)):
+        facts = HeldFacts(*rows[:2], [], *rows[2:], shared_row([function]), shared_row([function.__code__]))
+        made = thunder_native.guards.as_found(facts)
+        assert (made is not None) is told and (not told or made())
 
 
 def test_an_equal_value_in_the_place_of_another_one_is_taken():

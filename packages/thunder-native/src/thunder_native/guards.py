@@ -7,13 +7,13 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import torch
 
 from thunder_guards import HeldFacts, shared_row, snapshots, tells_apart, tells_facts
-from thunder_native.layout import items_of
+from thunder_native.layout import WORD, items_of, offset_of_code
 from thunder_native.runtime import runtime
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress
@@ -76,18 +76,32 @@ def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
     if not runtime.cache_info().currsize or expected is None:
         return None
     rows = [_dicts(facts.containers), _dicts(facts.without), _dicts(facts.holders)]
-    if None in rows:
+    parts = _parts(facts)
+    if None in rows or parts is None:
         return None
     containers, without, holders = (shared_row(row or ()) for row in rows)
     made = runtime()
     memory: list[Any] = [facts]
     words: list[int] = []
-    for kind in ((containers, facts.keys), (without, facts.names), (holders, facts.empty), (facts.typed, facts.types),
-                 (facts.owners, facts.dicts)):  # fmt: skip
+    for kind in ((containers, facts.keys), (without, facts.names), (holders, facts.empty)):
         words += (len(kind[0]), *[row.addresses.buffer_info()[0] for row in kind])
         memory += kind
+    for pair in (parts, (facts.owners.addresses, facts.dicts.addresses)):
+        words += (len(pair[0]), *[addresses.buffer_info()[0] for addresses in pair])
+        memory += pair
     head = array("q", [*words[:3], expected, *words[3:], id(dict), id(OrderedDict)])
     return made.callable_of("as_found", head.buffer_info()[0], (head, memory))
+
+
+def _parts(facts: HeldFacts) -> tuple[array[int], array[int]] | None:
+    """Return addresses whose second word is the address of a part, and those of the parts: objects and their types, and
+    where functions have their code. ``None`` where one is another kind of function.
+    """
+    code = offset_of_code()
+    if facts.functions and (code is None or any([type(f) is not FunctionType for f in facts.functions])):
+        return None
+    before = [address + (code or 0) - WORD for address in facts.functions.addresses]
+    return facts.typed.addresses + array("q", before), facts.types.addresses + facts.codes.addresses
 
 
 def _dicts(containers: Sequence[Any]) -> list[dict[Any, Any]] | None:

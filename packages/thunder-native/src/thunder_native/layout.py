@@ -11,10 +11,13 @@ import torch
 OBJECT_WORDS = 8
 """How many words of a Python object that holds a tensor are looked at."""
 
+FUNCTION_WORDS = 16
+"""How many words of a function of Python are looked at; it is of as many at least."""
+
 TENSOR_WORDS = 32
 """How many words of PyTorch's tensor are looked at."""
 
-_WORD = ctypes.sizeof(ctypes.c_uint64)
+WORD = ctypes.sizeof(ctypes.c_uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def _offset(addresses: list[int], values: list[int], count: int) -> int | None:
     """Return at which offset each address has its value; ``None`` if that is at none, or at several."""
     read = [_words(address, count) for address in addresses]
     found = [i for i in range(count) if [words[i] for words in read] == values]
-    return found[0] * _WORD if len(found) == 1 else None
+    return found[0] * WORD if len(found) == 1 else None
 
 
 @cache
@@ -82,12 +85,19 @@ def layout() -> Layout | str:
     return Layout(tensor, keys, storage, _keys(plain), inference, *[key.value for key in autograd])
 
 
+@cache
+def offset_of_code() -> int | None:
+    """Return where a function of Python points to its code, in bytes; ``None`` if that cannot be told."""
+    functions = [layout.__wrapped__, items_of, _words]
+    return _offset([id(f) for f in functions], [id(f.__code__) for f in functions], FUNCTION_WORDS)
+
+
 def items_of(row: list[object]) -> int | None:
     """Return where a list keeps its items as long as their number stays; ``None`` if that cannot be told."""
     if not row:
         return 0
     address = _words(id(row), 4)[3]
-    known = address and _words(id(row), 3)[2] == len(row) and address % _WORD == 0
+    known = address and _words(id(row), 3)[2] == len(row) and address % WORD == 0
     return address if known and _words(address, len(row)) == list(map(id, row)) else None
 
 

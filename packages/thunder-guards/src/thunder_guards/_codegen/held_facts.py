@@ -31,6 +31,7 @@ class HeldFacts:
         holders, empty: containers, and keys at which these have an empty container.
         typed, types: objects, and their types.
         owners, dicts: objects, and their ``__dict__``.
+        functions, codes: functions, and their ``__code__``.
     """
 
     containers: Row
@@ -44,9 +45,11 @@ class HeldFacts:
     types: Row
     owners: Row
     dicts: Row
+    functions: Row
+    codes: Row
 
     def __len__(self) -> int:
-        return sum(map(len, (self.keys, self.names, self.empty, self.types, self.dicts)))
+        return sum(map(len, (self.keys, self.names, self.empty, self.types, self.dicts, self.codes)))
 
 
 Maker: TypeAlias = "Callable[[HeldFacts], Callable[[], bool] | None]"

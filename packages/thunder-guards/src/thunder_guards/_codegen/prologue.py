@@ -219,7 +219,7 @@ def _facts_of(
 ) -> HeldFacts:
     """Return the facts that conditions about held objects are about."""
     pairs = [zip(*slots, strict=True) if slots else ((), ()) for slots in (lacking, empty)]
-    parts = [[(g.source.held, g.value) for g in held if g.part == part] for part in ("type", "__dict__")]
+    parts = [[(g.source.held, g.value) for g in held if g.part == part] for part in GATHERED]
     pairs += [zip(*those, strict=True) if those else ((), ()) for those in parts]
     rows = [shared_row(row) for pair in pairs for row in pair]
     return HeldFacts(check.containers, check.keys, check.expected, *rows)

@@ -1,8 +1,8 @@
 """Guards of objects that the compiled function holds: their type, and what functions and classes are made of.
 
 A program relies on the types of as many objects as it has modules, and on what these keep their attributes in, so that
-the prologue checks these together, unless they are few. What functions and classes are made of is few, and is read
-fastest where it is written out.
+the prologue checks these together, unless they are few; and the code of as many functions as it calls. What else
+functions and classes are made of is few, and is read fastest where it is written out.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class PartGuard(Guard):
         return f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
 
 
-GATHERED = ("type", "__dict__")
-"""Parts that a program relies on of as many objects as it has modules."""
+GATHERED = ("type", "__dict__", "__code__")
+"""Parts that a program relies on of as many objects as it has modules, or functions."""
 FEW = 12
 """How many checks are written out, which takes calls less time and compiling more."""
 
