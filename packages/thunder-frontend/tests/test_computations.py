@@ -159,6 +159,17 @@ def test_an_operation_that_is_registered_later_is_run():
     torch.testing.assert_close(other(x), x.tanh() + 1)
 
 
+def test_an_executor_of_the_users_is_asked_again():
+    executor, taken = OperatorExecutor("asked"), [True]
+    operator = executor.register_operator("more", like=torch.sin, fn=lambda x: torch.sin(x) + 1)
+    executor.register_implementation(symbol_of(torch.sin), operator, checker=lambda x: taken[0])
+    one, x = jit(torch.sin, executors=[executor]), torch.randn(3)
+    torch.testing.assert_close(one(x), x.sin() + 1)
+    taken[0] = False
+    other = jit(torch.sin, executors=[executor])
+    torch.testing.assert_close(other(x), x.sin())
+
+
 def test_what_a_person_edits_is_run_by_nothing_else(tmp_path):
     def doubled(x):
         return x * 2

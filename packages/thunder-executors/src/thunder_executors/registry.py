@@ -38,6 +38,7 @@ class Registry:
         self._lock = threading.RLock()
         self._discovered = not group
         self._executors: dict[str, Executor] = {}
+        self._installed: list[Executor] = []
         self._on_request: dict[str, importlib.metadata.EntryPoint] = {}
         self._default: list[Executor] = []
         self._always: list[Executor] = []
@@ -51,6 +52,7 @@ class Registry:
             points = importlib.metadata.entry_points()
             self._on_request = {point.name: point for point in points.select(group=self._group + ON_REQUEST)}
             found = [_load(point) for point in points.select(group=self._group)]
+            self._installed += found
             found = [e for e in found if e.name not in self._executors]
             found.sort(key=lambda e: -e.priority)
             for executor in found:
@@ -96,9 +98,14 @@ class Registry:
         if name in self._on_request:
             with self._lock:
                 if name in self._on_request:
-                    self._executors.setdefault(name, _load(self._on_request[name]))
+                    self._installed.append(_load(self._on_request[name]))
+                    self._executors.setdefault(name, self._installed[-1])
                     del self._on_request[name]
         return self._executors.get(name)
+
+    def is_installed(self, executor: Executor) -> bool:
+        """Return whether a package brings an executor; see :func:`is_installed`."""
+        return any([executor is e or executor is e.unasked() for e in self._installed])
 
     def named(self, name: str) -> Executor:
         """Return the executor of that name, able to run.
@@ -301,6 +308,17 @@ def resolve_executors(executors: Sequence[Executor | str] | Executor | str | Non
         TypeError: an entry is neither an executor nor a name.
     """
     return REGISTRY.resolve(executors)
+
+
+def is_installed(executor: Executor) -> bool:
+    """Return whether an installed package brings an executor, rather than a program that makes its own.
+
+    Example:
+        >>> from thunder_executors import OperatorExecutor, is_installed
+        >>> is_installed(OperatorExecutor("mine"))
+        False
+    """
+    return REGISTRY.is_installed(executor)
 
 
 def add_executor_lists(

@@ -7,7 +7,7 @@ they are compiled in the time of their acquisition, and processors keep in their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from thunder_autograd import Split
-from thunder_executors import resolve_executors
+from thunder_executors import Executor, is_installed, resolve_executors
 from thunder_frontend._suspensions import Paused
 from thunder_frontend.options import Options
 from thunder_guards import ordered
@@ -69,16 +69,20 @@ def key_of(program: Program, trace: Trace, options: Options) -> Key | None:
     """Return what programs have in common whose computations are one; ``None`` where that is not known.
 
     It is all that the pipeline reads of a program, of options and of the process. It is not known of programs with
-    symbolic numbers, nor where a transform, or a person, has a hand in it.
+    symbolic numbers, nor where a transform, a person, or an executor of the user's has a hand in it: whether that takes
+    a call may depend on anything.
 
     Args:
         program: what was acquired.
         trace: its computation, with its inputs in the order in which they are passed.
         options: how it is compiled.
     """
+    executors = resolve_executors(options.executors)
     looked_at = options.transforms or options.debug.check_traces or options.cache == "no caching" or is_edited()
+    if looked_at or not all(map(is_installed, executors)):
+        return None
     own = program.views or program.unseen.memory or program.unseen.tensors
-    if looked_at or own or program.numbers or trace.constraints:
+    if own or program.numbers or trace.constraints:
         return None
     made = [p for bound in trace.bound_symbols for p in bound.outputs]
     named = (*trace.inputs, *made)
@@ -98,7 +102,7 @@ def key_of(program: Program, trace: Trace, options: Options) -> Key | None:
         tuple(map(_written, program.effects)),
         tuple(program.rules.items()),
         (program.environment.environment, program.tried, is_paused(program)),
-        _asked_for(options),
+        _asked_for(options, executors),
     )
 
 
@@ -110,12 +114,12 @@ def _written(effect: Effect) -> Key:
     return effect.kind, target, way, is_value, *[p.name for p in proxies_of(effect.value)]
 
 
-def _asked_for(options: Options) -> Key:
+def _asked_for(options: Options, executors: Iterable[Executor]) -> Key:
     """Return how programs are compiled now."""
-    executors = [(e, *e.passes, *e.finishing) for e in resolve_executors(options.executors)]
+    asked = [(e, *e.passes, *e.finishing) for e in executors]
     how = options.differentiate, options.extra.get("partition"), options.extra.get("memory_budget")
     process = REVISION.number, torch.get_num_threads(), torch.backends.mkldnn.enabled
-    return (*how, *executors, *process)
+    return (*how, *asked, *process)
 
 
 def is_paused(program: Program) -> bool:
