@@ -1,6 +1,9 @@
 """Guards on many tensors in native code: what passes is what PyTorch's own check passed, and nothing else."""
 
 import importlib
+import os
+import subprocess
+import sys
 from weakref import WeakValueDictionary
 
 import pytest
@@ -74,12 +77,9 @@ def test_a_tensor_that_changed_does_not_pass(tensors, change):
     assert not same(every)
 
 
-def test_where_nothing_is_in_memory_there_is_no_snapshot(tensors, monkeypatch):
-    runtime.cache_clear()
-    try:
-        assert thunder_native.guards.unchanged(tensors, 1) is None
-    finally:
-        runtime()
+def test_where_native_code_is_not_at_hand_there_is_no_snapshot(tensors, monkeypatch):
+    monkeypatch.setattr(thunder_native.guards, "is_at_hand", lambda: False)
+    assert thunder_native.guards.unchanged(tensors, 1) is None
 
 
 @pytest.mark.parametrize("device", ["meta", pytest.param("cuda", marks=GPU)])
@@ -230,6 +230,55 @@ def test_code_of_functions_is_told():
     functions[40].__code__ = (lambda x: x - 5).__code__
     assert facts.hold() is False
     assert torch.equal(compiled(x), program(x)) and cache_misses(compiled) == 2
+
+
+NAMES = {"some", "names"}
+
+
+def test_a_set_that_lacks_a_name_leaves_the_other_facts_to_native_code():
+    runtime()
+    module, x = Named(12), torch.randn(2, 4)
+
+    def program(x):
+        return module(x) * (2 if "scale" in NAMES else 3)
+
+    compiled = jit(program, executors=["+native"])
+    with torch.no_grad():
+        for _ in range(10):
+            compiled(x)
+        (facts,) = told_by(compiled)
+        assert facts.hold() is True
+        NAMES.add("scale")
+        try:
+            assert torch.equal(compiled(x), program(x))
+        finally:
+            NAMES.remove("scale")
+
+
+CALLED = """
+import torch, thunder
+from thunder_native.guards import as_found
+model = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(12)])
+compiled, x = thunder.jit(model, executors=["torch"]), torch.ones(1, 2)
+for _ in range(8):
+    compiled(x)
+found = thunder.last_prologue_traces(compiled)[-1].context.globals.values()
+print([v.hold.__name__ for v in found if type(v).__name__ == "FactsCheck"])
+"""
+
+
+def test_native_code_for_guards_is_read_from_disk_and_not_compiled(tmp_path):
+    def told(folder):
+        run = [sys.executable, "-c", CALLED]
+        environment = {**os.environ, "THUNDER_LLVM_CACHE": folder}
+        return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+
+    assert told(str(tmp_path)) == told("") == "['_unknown']"
+    subprocess.run(
+        [sys.executable, "-c", "from thunder_native.runtime import runtime; runtime()"],
+        env={**os.environ, "THUNDER_LLVM_CACHE": str(tmp_path)}, check=True,
+    )  # fmt: skip
+    assert told(str(tmp_path)) == "['native']"
 
 
 def test_what_only_looks_like_a_function_is_left_to_python():

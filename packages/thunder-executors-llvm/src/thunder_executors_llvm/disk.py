@@ -62,6 +62,10 @@ class Disk:
         code = found[DIGEST:]
         return code if found[:DIGEST] == hashlib.sha256(key.encode() + code).digest() else None
 
+    def has(self, key: str) -> bool:
+        """Return whether something is kept under a key; whether it is what was written shows when it is read."""
+        return (self.folder / f"{key}{SUFFIX}").is_file()
+
     def write(self, key: str, code: bytes) -> None:
         """Keep code under a key; a disk that is full or cannot be written to keeps nothing."""
         try:

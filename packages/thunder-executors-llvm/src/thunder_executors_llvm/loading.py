@@ -28,7 +28,7 @@ def in_memory(
         disk: where its code may be, and is kept.
         passes: names of those that are done before instructions are chosen.
     """
-    key = key_of(text, compiler().versions, *passes, machine.triple, machine.cpu, machine.features)
+    key = _key(text, machine, passes)
     image = disk.read(key) if disk is not None else None
     if image is None:
         image = compile_object(text, machine, passes)
@@ -38,4 +38,13 @@ def in_memory(
     return load_object(image, exports, imports) if found is None else found
 
 
-__all__ = ["in_memory"]
+def is_on_disk(text: str, machine: Machine, disk: Disk | None, passes: Sequence[str] = PASSES) -> bool:
+    """Return whether a module needs no compiling to be brought into memory; see :func:`in_memory`."""
+    return disk is not None and disk.has(_key(text, machine, passes))
+
+
+def _key(text: str, machine: Machine, passes: Sequence[str]) -> str:
+    return key_of(text, compiler().versions, *passes, machine.triple, machine.cpu, machine.features)
+
+
+__all__ = ["in_memory", "is_on_disk"]

@@ -14,7 +14,7 @@ import torch
 
 from thunder_guards import HeldFacts, shared_row, snapshots, tells_apart, tells_facts
 from thunder_native.layout import WORD, items_of, offset_of_code
-from thunder_native.runtime import runtime
+from thunder_native.runtime import is_at_hand, runtime
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress
 
@@ -29,10 +29,10 @@ def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple
         others: how many of them, the first ones, may be different objects at each call.
 
     Returns:
-        It takes a tuple. ``None`` where native code is not in memory, does not know a dtype, or a tensor is not a
+        It takes a tuple. ``None`` where native code is not at hand, does not know a dtype, or a tensor is not a
         strided one.
     """
-    if not runtime.cache_info().currsize:
+    if not is_at_hand():
         return None
     made = runtime()
     words = [len(tensors) - others, others, made.layout.tensor, made.layout.keys]
@@ -69,11 +69,11 @@ def _signed(word: int) -> int:
 
 @tells_facts
 def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
-    """Return what tells that facts hold; ``None`` where native code is not in memory, or one is about another container
+    """Return what tells that facts hold; ``None`` where native code is not at hand, or one is about another container
     than a dictionary.
     """
     expected = items_of(facts.expected)
-    if not runtime.cache_info().currsize or expected is None:
+    if expected is None or not is_at_hand():
         return None
     rows = [_dicts(facts.containers), _dicts(facts.without), _dicts(facts.holders)]
     parts = _parts(facts)

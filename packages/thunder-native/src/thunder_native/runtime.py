@@ -12,7 +12,7 @@ import torch
 
 from thunder_executors_llvm import binding, compiler, library
 from thunder_executors_llvm.disk import default_disk
-from thunder_executors_llvm.loading import in_memory
+from thunder_executors_llvm.loading import in_memory, is_on_disk
 from thunder_native import machine_code
 from thunder_native.layout import Layout, layout
 
@@ -93,6 +93,17 @@ def missing() -> str | None:
         return f"PyTorch {torch.__version__} hands over no tensors"
     found = layout()
     return found if isinstance(found, str) else None
+
+
+def is_at_hand() -> bool:
+    """Return whether the native code is in memory, or on disk, from where it comes in a few milliseconds."""
+    return bool(runtime.cache_info().currsize) or _is_on_disk()
+
+
+@cache
+def _is_on_disk() -> bool:
+    able = missing() is None and compiler.load_error() is None
+    return able and is_on_disk(module(), compiler.host(), default_disk())
 
 
 @cache

@@ -7,7 +7,7 @@ Facts about objects that the compiled function holds are checked together, by ``
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import call, contains, getitem, is_
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -260,7 +260,7 @@ def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
     conditions, rest = [], []
     lacks, sets = [], []
     for container, those in names.values():
-        if len(those) >= MANY and isinstance(container, Mapping):
+        if len(those) >= MANY:
             lacks.append(container.keys().isdisjoint)
             sets.append(shared_names(those))
         else:

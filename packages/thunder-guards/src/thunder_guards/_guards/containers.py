@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import is_
 from typing import Any
@@ -107,8 +107,8 @@ class Has:
 class MembershipGuard(Guard):
     """Keys are in a dict or set, or none of them is.
 
-    Where the container is held by the compiled function and the keys must be absent, ``absent_slots`` lets the prologue
-    check them together with all others.
+    Where the container is a mapping that the compiled function holds and the keys must be absent, ``absent_slots`` lets
+    the prologue check them together with all others.
     """
 
     __slots__ = ("keys", "present")
@@ -120,7 +120,9 @@ class MembershipGuard(Guard):
 
     @property
     def absent_slots(self) -> list[tuple[Any, Any]]:
-        return [] if self.present or not self.source.is_held else [(self.source.held, key) for key in self.keys]
+        if self.present or not self.source.is_held or not isinstance(self.source.held, Mapping):
+            return []
+        return [(self.source.held, key) for key in self.keys]
 
     def condition(self, context: Context) -> str:
         word, here = "in" if self.present else "not in", self.source.expression(context)
