@@ -92,9 +92,14 @@ def compiler() -> Compiler:
     return found
 
 
+def is_remembered() -> bool:
+    """Return whether LLVM told an earlier process all that is asked of it, so that it is not loaded to say so."""
+    return _remembered() is not None
+
+
 def load_error() -> str | None:
     """Return why LLVM does not load, or ``None``; a library that loaded before is not loaded to say so."""
-    return None if _remembered() is not None else binding.load_error()
+    return None if is_remembered() else binding.load_error()
 
 
 def host() -> Machine:
@@ -102,4 +107,4 @@ def host() -> Machine:
     return compiler().machine
 
 
-__all__ = ["Compiler", "compiler", "host", "identity", "load_error", "remembered"]
+__all__ = ["Compiler", "compiler", "host", "identity", "is_remembered", "load_error", "remembered"]

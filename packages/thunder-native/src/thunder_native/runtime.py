@@ -102,7 +102,8 @@ def is_at_hand() -> bool:
 
 @cache
 def _is_on_disk() -> bool:
-    able = missing() is None and compiler.load_error() is None
+    """LLVM, which takes longer to load, is not asked for this."""
+    able = compiler.is_remembered() and missing() is None
     return able and is_on_disk(module(), compiler.host(), default_disk())
 
 
