@@ -88,7 +88,7 @@ def layout() -> Layout | str:
 @cache
 def offset_of_code() -> int | None:
     """Return where a function of Python points to its code, in bytes; ``None`` if that cannot be told."""
-    functions = [layout.__wrapped__, items_of, _words]
+    functions = [_words, _offset, items_of]
     return _offset([id(f) for f in functions], [id(f.__code__) for f in functions], FUNCTION_WORDS)
 
 

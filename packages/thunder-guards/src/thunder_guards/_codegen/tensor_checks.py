@@ -200,7 +200,7 @@ def checks_keys(inputs: Sequence[Input], alone: int) -> bool:
 
 def _asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:
     """Return how many, the first ones, are so few that each is asked; ``None`` if all are to be checked together."""
-    if any([i.becomes_leaf for i in inputs]):  # such a one may be given twice
+    if not _are_apart(inputs):
         return None
     return next((n for n in (len(inputs), alone) if n <= FEW_TENSORS and _are_plain(inputs[:n])), None)
 
@@ -223,8 +223,7 @@ def tensor_checks(
     if asked == len(inputs):
         return lines
     if asked is None:
-        apart = not any([i.becomes_leaf for i in inputs])
-        many = ManyTensors([i.example for i in inputs], [i.metadata for i in inputs], apart)
+        many = ManyTensors([i.example for i in inputs], [i.metadata for i in inputs], _are_apart(inputs))
     else:
         lines += ["if holds:"] if lines else []
         many = _shared(inputs[alone:], alone, state)
@@ -236,6 +235,11 @@ def tensor_checks(
         f"    holds = {tensors}.failed()",
     ]
     return [*lines, *[f"    {line}" if lines else line for line in checked]]
+
+
+def _are_apart(inputs: Sequence[Input]) -> bool:
+    """Whether no two may be one tensor, as may those that a program makes require gradients."""
+    return not any([i.becomes_leaf for i in inputs])
 
 
 def _are_plain(inputs: Sequence[Input]) -> bool:
