@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 from thunder_ir.passes import trace_pass
+from thunder_prims.linalg import matmul
 from thunder_prims.prim import Prim
 from thunder_prims.reduction import sum
 from thunder_prims.tidy import simplifies, tidy
@@ -41,7 +42,8 @@ def tidy_apart(trace: Trace) -> Trace:
     if not any(map(simplifies, trace.bound_symbols)):
         return trace
     results = {p.name for p in trace.outputs}
-    kept = _views_of(trace.bound_symbols, results) - _seen_once(trace)
+    products = {b.output.name for b in trace.bound_symbols if b.symbol is matmul}  # new, however they are computed
+    kept = _views_of(trace.bound_symbols, results) - _seen_once(trace) - products
     sums = {b.output.name for b in trace.bound_symbols if b.symbol is sum and b.output.name in results}
     made = tidy(trace, keep=kept - sums)
     shared = _sharing(trace, made, sums) if sums else set()

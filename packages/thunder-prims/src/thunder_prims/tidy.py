@@ -11,6 +11,7 @@ from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, are_one_
 from thunder_ir.passes import KEEP, dead_code_elimination, rewrite, trace_pass
 from thunder_prims.creation import full
 from thunder_prims.elementwise_binary import add, mul
+from thunder_prims.linalg import matmul
 from thunder_prims.operands import replaced
 from thunder_prims.prim import Prim
 from thunder_prims.reduction import sum
@@ -22,11 +23,12 @@ def tidy(trace: Trace, apart: bool = False, keep: Collection[str] = ()) -> Trace
     """Drop moves of elements that move nothing, join those that follow one another, and put parts together at once.
 
     What is repeated and then computed elementwise is computed first and then repeated, unless it is a result, whose
-    elements lie apart. The gradient of a tensor that
-    was split is a sum of its parts, each padded by zeros to the size of the whole; that becomes one ``cat`` of the
-    parts. What is multiplied by ones, as the gradient of a result is, is taken as it is. The pass is for programs that
-    rules have made, which are full of such things. It keeps values, but for the order in which a part is added to what
-    overlaps with it. Calls that are tagged to let no derivative through stay, as others stand behind them.
+    elements lie apart. The gradient of a tensor that was split is a sum of its parts, each padded by zeros to the size
+    of the whole; that becomes one ``cat`` of the parts. What is multiplied by ones, as the gradient of a result is, is
+    taken as it is. Turned matrices are multiplied one by one where they would have to be copied to lie in one. The pass
+    is for programs that rules have made, which are full of such things. It keeps values, but for the order in which a
+    part is added to what overlaps with it. Calls that are tagged to let no derivative through stay, as others stand
+    behind them.
 
     Args:
         trace: the program.
@@ -164,6 +166,17 @@ class _Moves:
         self.reshaped[made.name] = source
         return made
 
+    def matmul(self, output: TensorProxy, a: TensorProxy, b: TensorProxy) -> Any:
+        """Multiply turned matrices one by one: the rows of all of them would have to be copied to lie in one matrix."""
+        source = self.reshaped.get(a.name, a)
+        _, order = self.transposed.get(source.name, (source, ()))
+        if a.ndim != 2 or order != (0, 2, 1) or not _equal(source.shape[2:], a.shape[1:]) or is_one(source.shape[0]):
+            return KEEP
+        each: TensorProxy = matmul(source, broadcast_in_dim(b, (source.shape[0], *b.shape), (1, 2)))
+        made: TensorProxy = reshape(each, output.shape)
+        self.reshaped[made.name] = each
+        return made
+
     def slice(self, output: TensorProxy, a: TensorProxy, *bounds: Any) -> Any:
         return a if _equal(a.shape, output.shape) else KEEP
 
@@ -179,7 +192,7 @@ class _Moves:
 
 _SIMPLIFY: dict[Symbol, Callable[..., Any]] = {
     reshape: _Moves.reshape, view: _Moves.view, transpose: _Moves.transpose, sum: _Moves.sum, slice: _Moves.slice,
-    broadcast_in_dim: _Moves.broadcast_in_dim, pad: _Moves.pad, cat: _Moves.cat,
+    broadcast_in_dim: _Moves.broadcast_in_dim, pad: _Moves.pad, cat: _Moves.cat, matmul: _Moves.matmul,
 }  # fmt: skip
 _REPEATING = frozenset({reshape, view, transpose, slice, broadcast_in_dim})
 """What of these returns elements of its argument alone."""

@@ -98,6 +98,31 @@ def test_what_repeats_is_computed_once_and_then_repeated():
     )
 
 
+def test_turned_matrices_are_multiplied_one_by_one_rather_than_copied():
+    def program(x, b):
+        rows = prims.reshape(prims.transpose(x, (0, 2, 1)), (12, 4))
+        return prims.reshape(prims.matmul(rows, b), (2, 6, 5))
+
+    trace = trace_of(program, Tensor((2, 4, 6)), Tensor((4, 5)))
+    assert_text(
+        prims.tidy_apart(trace),
+        """
+        def program(x: "float32[2, 4, 6]", b: "float32[4, 5]"):
+            t0 = prims.transpose(x, (0, 2, 1))  # float32[2, 6, 4]
+            t4 = prims.broadcast_in_dim(b, (2, 4, 5), (1, 2))  # float32[2, 4, 5]
+            t3 = prims.matmul(t0, t4)  # float32[2, 6, 5]
+            return t3
+        """,
+    )
+    assert len(prims.tidy(trace).bound_symbols) == 3
+
+    def in_rows(x, b):
+        return prims.matmul(prims.reshape(x, (12, 4)), b)
+
+    as_they_lie = trace_of(in_rows, Tensor((2, 6, 4)), Tensor((4, 5)))
+    assert len(prims.tidy(as_they_lie).bound_symbols) == 2
+
+
 def test_a_sum_over_one_element_is_a_reshape():
     trace = prims.tidy(trace_of(lambda x: prims.sum(prims.exp(x), (1,)), Tensor((4, 1))))
     assert [b.symbol.name for b in trace.bound_symbols] == ["exp", "reshape"]
