@@ -319,3 +319,24 @@ def test_the_signs_of_zeros_are_those_of_eager(name, dtype):
     numbers = ~x.isnan()  # where eager's vectors differ from the elements behind them
     torch.testing.assert_close(*[g[numbers] for g in gradients], rtol=0, atol=0)
     assert any([b.symbol.executor is executor for b in thunder.last_traces(compiled)[-1].bound_symbols])
+
+
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3, 17, 20), (3, 17, 20)], ids=str)
+def test_pooling_with_what_is_around_it(pool, window, shape):
+    torch.manual_seed(0)
+
+    check(lambda x: torch.tanh(pool(torch.tanh(x), *window)), torch.randn(shape))
+
+
+def test_pooling_under_vmap():
+    def loss(x, w):
+        return F.max_pool2d(torch.tanh(x * w), 2, ceil_mode=True).square().sum()
+
+    function = torch.func.vmap(torch.func.grad(loss), (0, None))
+    x, w = torch.randn(3, 2, 9, 11), torch.randn(2, 9, 11)
+    compiled = thunder.jit(function, executors=["llvm"])
+
+    torch.testing.assert_close(compiled(x, w), function(x, w))
+    assert any([b.symbol.executor is executor for b in thunder.last_traces(compiled)[-1].bound_symbols])

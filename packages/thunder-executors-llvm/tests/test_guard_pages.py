@@ -33,6 +33,8 @@ def programs(x):
     yield prims.sum(prims.exp(x), (0,))
     yield prims.amax(x, (0, 1))
     yield prims.exp(prims.slice(x, (0, 1), tuple(x.shape), (1, 2)))
+    yield prims.max_pool(prims.reshape(x, (1, *x.shape)), (3,), (2,), (1,), (1,), True)[0]
+    yield prims.avg_pool(prims.reshape(prims.neg(x), (1, 1, *x.shape)), (3, 3), (2, 3), (1, 1), False, False, None)
 
 for dtype in (torch.float32, torch.float64, torch.bfloat16):
     for shape in ((1, 1), (1, 17), (5, 33), (64, 16), (3, 1000), (700, 3)):

@@ -280,3 +280,15 @@ def test_cumulative_integers_are_left_to_others_so_that_what_they_lead_to_is_not
     made = kernels(program, torch.zeros(SIDE, SIDE, dtype=torch.int64), torch.ones(3, 4))
 
     assert len(made) == 1 and "cumsum" not in [b.symbol.name for b in made[0].subsymbols]
+
+
+@pytest.mark.parametrize("pool", [torch.nn.functional.max_pool2d, torch.nn.functional.avg_pool2d])
+def test_pooling_is_worth_a_kernel(pool):
+    x = torch.ones(4, 4, SIDE, SIDE)
+
+    def program(x):
+        return symbol_of(pool)(x, 2)
+
+    assert len(kernels(program, x)) == 1
+    assert len(kernels(lambda x: program(symbol_of(torch.relu)(x)), x)) == 1
+    assert not kernels(program, torch.ones(4, 4, 8, 8))

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from thunder_ir import BoundSymbol, TensorProxy, Trace
-from thunder_loops import row_major_strides
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
+from thunder_loops import POOLING, row_major_strides
 from thunder_prims import flip, matmul, stride_order, transpose
 from thunder_torch.fake_modes import fake_outputs
 
@@ -17,8 +17,10 @@ REORDERS = frozenset({transpose, flip})
 """Prims whose results lie in another order than rows; what is computed of them follows."""
 
 
-def keeps_rows(region: Trace) -> bool:
-    """Whether outputs are dense and row by row where all inputs are.
+def keeps_rows(region: Trace) -> frozenset[int] | None:
+    """Return ``None`` where outputs are not dense and row by row although all inputs are; otherwise strict inputs.
+
+    Pooling looks at the strides of what it reads, of dimensions of size 1, too: these inputs are returned, by number.
 
     Args:
         region: in prims.
@@ -27,7 +29,13 @@ def keeps_rows(region: Trace) -> bool:
     for bound in region.bound_symbols:
         if reorders(bound) or not (turned.isdisjoint([p.name for p in bound.inputs]) or _of_matrices(bound)):
             turned.update([p.name for p in bound.outputs])
-    return turned.isdisjoint([p.name for p in region.outputs])
+    if not turned.isdisjoint([p.name for p in region.outputs]):
+        return None
+    pooled = {b.args[0].name for b in region.bound_symbols if b.symbol in POOLING}
+    for bound in reversed(region.bound_symbols if pooled else ()):
+        if OpTags.VIEW in bound.symbol.tags and not pooled.isdisjoint([p.name for p in bound.outputs]):
+            pooled.update([p.name for p in bound.inputs])
+    return frozenset([number for number, p in enumerate(region.inputs) if p.name in pooled])
 
 
 def _of_matrices(bound: BoundSymbol) -> bool:
@@ -51,16 +59,23 @@ def lies_in_rows(tensor: torch.Tensor) -> bool:
 
 
 def output_strides(
-    keeps: bool, inputs: Sequence[Any], shapes: Sequence[tuple[int, ...]], eager: Callable[..., Any]
+    strict: frozenset[int] | None, inputs: Sequence[Any], shapes: Sequence[tuple[int, ...]], eager: Callable[..., Any]
 ) -> list[tuple[int, ...]]:
     """Return the strides of outputs.
 
     Args:
-        keeps: what :func:`keeps_rows` says.
+        strict: what :func:`keeps_rows` says.
         inputs: tensors and numbers.
         shapes: of the outputs.
         eager: computes the outputs by PyTorch; it is run on fake tensors.
     """
-    if keeps and all([lies_in_rows(t) for t in inputs if isinstance(t, torch.Tensor)]):
+    tensors = [(number, t) for number, t in enumerate(inputs) if isinstance(t, torch.Tensor)]
+    if strict is not None and all(
+        [lies_in_rows(t) and (n not in strict or _has_strides_of_rows(t)) for n, t in tensors]
+    ):
         return [row_major_strides(shape) for shape in shapes]
     return [tuple(t.stride()) for t in fake_outputs(eager, inputs)]
+
+
+def _has_strides_of_rows(tensor: torch.Tensor) -> bool:
+    return 1 not in tensor.shape or tensor.stride() == row_major_strides(tensor.shape)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from thunder_executors_llvm.conversion import convert
 from thunder_executors_llvm.emitter import MANGLED, SCALARS, Emitter, Value, splat, type_of
 from thunder_ir import DType, dtypes
-from thunder_loops import Access, Add, Load, LoopPlan, Store
+from thunder_loops import OPEN, SHORT, Access, Add, Load, LoopPlan, Store
 
 ALL = splat("i1", "true")
 """The mask of all lanes."""
@@ -20,7 +20,7 @@ class _Place:
 
     Args:
         pointer: of the buffer; ``""``` for a position.
-        offset, outer, along, inner, terms: numbers of the call.
+        offset, outer, along, inner, terms: numbers of the call; the offset is from the access that this goes beside.
         base: where the access is at the begin of the innermost loop, in elements.
     """
 
@@ -58,9 +58,12 @@ class Memory:
                     pointers[statement.buffer] = emit.define(f"load ptr, ptr {place}")
                 pointer = pointers[statement.buffer]
             offset = number()
+            if access.beside >= 0:
+                self.places[position] = replace(self.places[access.beside], offset=offset)
+                continue
             outer = [number() for moves in access.outer if moves]
             along = [number() for moves in access.along if moves]
-            inner = number() if access.inner == 2 else str(access.inner)
+            inner = number() if access.inner == OPEN else str(access.inner)
             self.places[position] = _Place(pointer, offset, outer, along, inner, [number() for _ in access.terms])
 
     def access(self, position: int) -> Access:
@@ -72,7 +75,9 @@ class Memory:
     def enter(self, variables: list[str]) -> None:
         """Write where each access is in a task, given the variables of the outer loops."""
         for position, place in self.places.items():
-            place.base = self._moved(place.offset, self.access(position).outer, place.outer, variables)
+            access = self.access(position)
+            if access.beside < 0:
+                place.base = self._moved(place.offset, access.outer, place.outer, variables)
 
     def _moved(self, base: str, moves: tuple[bool, ...], steps: list[str], variables: list[str]) -> str:
         """Write where an access is after the steps along some loops."""
@@ -88,6 +93,8 @@ class Memory:
         The variables of reduced loops are those that ``variables`` holds: none outside of them.
         """
         place, access, emit = self.places[position], self.access(position), self.emit
+        if access.beside >= 0:
+            return emit.define(f"add i64 {self._first(access.beside, index, values)}, {place.offset}")
         base = self._moved(place.base, access.along, place.along, self.variables)
         for name, count in zip(access.terms, place.terms, strict=True):
             if values[name].lanes == 1:
@@ -104,7 +111,7 @@ class Memory:
         found = convert(emit, Value(self._first(position, index, values), dtypes.int64), dtype)
         if access.inner and index:
             every = Value(f"<{', '.join([f'{SCALARS[dtype]} {i}' for i in range(emit.lanes)])}>", dtype, emit.lanes)
-            if access.inner == 2:
+            if access.inner > 1:
                 every = emit.binary("mul", every, convert(emit, Value(place.inner, dtypes.int64), dtype))
             found = emit.binary("add", found, every)
         for name, count in zip(access.terms, place.terms, strict=True):
@@ -126,6 +133,8 @@ class Memory:
         emit, access = self.emit, self.access(position)
         if access.inner == 1 and index and not self._scattered(access, values):
             return self.neighbours(position, dtype, index, _both(emit, mask, when), values)
+        if access.inner in SHORT and index and not self._scattered(access, values):
+            return self._stepping(position, dtype, index, _both(emit, mask, when), values)
         where = self.position(position, index, values)
         lanes = max(where.lanes, when.lanes if when is not None else 1)
         if lanes == 1:
@@ -168,12 +177,48 @@ class Memory:
         place = emit.define(f"getelementptr {kept}, ptr {self.places[position].pointer}, i64 {first}")
         if not mask:
             return self._loaded(emit.define(f"load {vector}, ptr {place}, align {dtype.bytes}"), dtype, lanes)
-        name = f"llvm.masked.load.v{lanes}{MANGLED[kept]}.p0"
+        return self._loaded(self._masked(place, dtype, mask), dtype, lanes)
+
+    def _stepping(self, position: int, dtype: DType, index: str, mask: str, values: Mapping[str, Value]) -> Value:
+        """Write a read of every second, third or fourth element: of vectors of neighbours, of which these are chosen.
+
+        The last vector ends with the last element that is chosen: beyond that there may be no memory.
+        """
+        emit, kept, step = self.emit, in_memory(dtype), self.access(position).inner
+        lanes, vector = emit.lanes, type_of(kept, emit.lanes)
+        base = self._first(position, index, values)
+        found = ""
+        for number in range(step):
+            start = number * lanes if number < step - 1 else (step - 1) * (lanes - 1)
+            at = emit.define(f"add i64 {base}, {start}")
+            place = emit.define(f"getelementptr {kept}, ptr {self.places[position].pointer}, i64 {at}")
+            if mask:
+                wanted = [(start + i) // step if (start + i) % step == 0 else lanes for i in range(lanes)]
+                read = self._masked(place, dtype, _shuffled(emit, f"<{lanes} x i1>", mask, "zeroinitializer", wanted))
+            else:
+                read = emit.define(f"load {vector}, ptr {place}, align {dtype.bytes}")
+            if not found:
+                found = read
+                continue
+            have = [i * step if number == 1 else i for i in range(lanes)]  # the first read is still as it lies
+            there = -(-start // step)
+            found = _shuffled(
+                emit,
+                vector,
+                found,
+                read,
+                [have[i] if i < there else lanes + min(i * step - start, lanes - 1) for i in range(lanes)],
+            )
+        return self._loaded(found, dtype, lanes)
+
+    def _masked(self, place: str, dtype: DType, mask: str) -> str:
+        """Write a read of the neighbours from a place on for which a mask holds; others are 0."""
+        emit, lanes, kept = self.emit, self.emit.lanes, in_memory(dtype)
+        vector, name = type_of(kept, lanes), f"llvm.masked.load.v{lanes}{MANGLED[kept]}.p0"
         emit.declare(f"{vector} @{name}(ptr, i32, <{lanes} x i1>, {vector})")
-        read = emit.define(
+        return emit.define(
             f"call {vector} @{name}(ptr {place}, i32 {dtype.bytes}, <{lanes} x i1> {mask}, {vector} zeroinitializer)"
         )
-        return self._loaded(read, dtype, lanes)
 
     def store(self, position: int, value: Value, index: str, mask: str, values: Mapping[str, Value]) -> None:
         """Write a write."""
@@ -235,6 +280,12 @@ def _sum(emit: Emitter, a: Value, b: Value) -> Value:
 def in_memory(dtype: DType) -> str:
     """Return the type of an element in memory."""
     return "i8" if dtype is dtypes.bool8 else SCALARS[dtype]
+
+
+def _shuffled(emit: Emitter, vector: str, a: str, b: str, chosen: Sequence[int]) -> str:
+    """Write what chooses lanes of two vectors of one type: those of the second one are counted behind the first's."""
+    lanes = ", ".join([f"i32 {i}" for i in chosen])
+    return emit.define(f"shufflevector {vector} {a}, {vector} {b}, <{len(chosen)} x i32> <{lanes}>")
 
 
 def _both(emit: Emitter, mask: str, when: Value | None) -> str:

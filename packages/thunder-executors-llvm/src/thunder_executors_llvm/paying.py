@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from thunder_executors import FusionExecutor, Region, partition
 from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.memo import structure
-from thunder_executors_llvm.selection import BRANCHES, digests, elements
+from thunder_executors_llvm.selection import SLOW, digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
 from thunder_loops import SCANNING, Parts, Structure, moves_only, operation_cost
@@ -164,7 +164,7 @@ class Selection:
         if not any([self._has_large(b) for b in parts.inside]):
             return False
         computing = [b for b in parts.inside if not moves_only(b)]
-        is_slow = not BRANCHES.isdisjoint([b.symbol for b in computing])
+        is_slow = not SLOW.isdisjoint([b.symbol for b in computing])
         return is_slow or len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
 
     def _is_large(self, proxy: Proxy) -> bool:

@@ -15,6 +15,7 @@ from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
 from thunder_loops import (
     ACROSS,
+    SHORT,
     Compute,
     Constant,
     Load,
@@ -85,7 +86,8 @@ def lanes_of(plan: LoopPlan, target: Target) -> int:
 def registers_of(plan: LoopPlan) -> int:
     """Return how many registers of elements a vector has: several where much is computed one after the other."""
     scans, reduces = (any([isinstance(s, kind) for s in plan.statements]) for kind in (Scan, Reduce))
-    if scans or _longest(plan.statements) < (LONG_BEFORE_SUMS if reduces else LONG):
+    stepping = any([a is not None and a.inner in SHORT for a in plan.accesses])  # whose reads take the time
+    if scans or stepping or _longest(plan.statements) < (LONG_BEFORE_SUMS if reduces else LONG):
         return 1
     return next((n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * len(plan.statements) <= MOST), 1)
 

@@ -99,7 +99,7 @@ class Runner:
         region: Trace,
         program: LoopProgram,
         eager: Callable[..., Any],
-        keeps_rows: bool,
+        keeps_rows: frozenset[int] | None,
         kernels: Kernels,
         target: Target,
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.nn import functional as F
 
 from thunder_executors import Declined
 from thunder_executors_llvm import arithmetic, brief, division, folding, mathematics, polynomials
@@ -15,6 +16,7 @@ from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, 
 from thunder_ir.passes import expand
 from thunder_loops import (
     ADDING,
+    POOLING,
     REDUCING,
     Add,
     CannotLower,
@@ -38,6 +40,17 @@ SPREADS = frozenset({std, var, var_mean})
 
 BRANCHES = frozenset({where, symbol_of(torch.where), symbol_of(torch.masked_fill)})
 """What PyTorch's kernels do with a jump for each element, which takes many times as long where choices vary."""
+
+
+WINDOWS = POOLING | {symbol_of(function) for function in (
+    F.max_pool1d, F.max_pool1d_with_indices, F.max_pool2d, F.max_pool2d_with_indices, F.max_pool3d,
+    F.max_pool3d_with_indices, torch.max_pool1d, torch.max_pool2d, torch.max_pool3d, F.avg_pool1d, F.avg_pool2d,
+    F.avg_pool3d,
+)}  # fmt: skip
+"""Pooling, which PyTorch's kernels do element by element, in ten times the time."""
+
+SLOW = BRANCHES | WINDOWS
+"""What is worth a kernel of its own."""
 
 
 def unfit(bound: BoundSymbol) -> str | None:
@@ -95,7 +108,7 @@ def _row(statement: Compute, made: dict[str, Statement], target: Target) -> str 
 def worth(parts: Parts) -> bool | Declined:
     """Whether kernels would save passes over memory, against one kernel of PyTorch for each call."""
     computing = [b for b in parts.inside if not moves_only(b)]
-    slow = (BRANCHES | ADDING).intersection([b.symbol for b in computing])  # in PyTorch
+    slow = (SLOW | ADDING).intersection([b.symbol for b in computing])  # in PyTorch
     if len(computing) < 2 and not slow and not digests(parts):
         return Declined("one kernel of PyTorch does the same")
     return True

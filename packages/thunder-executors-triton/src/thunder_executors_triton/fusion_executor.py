@@ -14,7 +14,7 @@ from thunder_executors_triton.executor import fits
 from thunder_executors_triton.fusion.render import render
 from thunder_ir import BoundSymbol, Proxy, TensorProxy, Trace, dtypes
 from thunder_ir.passes import expand
-from thunder_loops import CannotLower, LoopProgram, lower, moves_only, parts_of
+from thunder_loops import POOLING, CannotLower, LoopProgram, lower, moves_only, parts_of
 from thunder_torch.convert import to_torch_device
 
 ACCUMULATE = {dtypes.float16: dtypes.float32, dtypes.bfloat16: dtypes.float32}
@@ -32,8 +32,11 @@ class TritonFusionExecutor(FusionExecutor):
         if not answer:
             return answer
         inputs = tuple({p.name: p for p in bound.inputs}.values())
+        call = expand(Trace("call", inputs, (bound,), bound.outputs))
+        if not POOLING.isdisjoint([b.symbol for b in call.bound_symbols]):
+            return Declined("PyTorch has kernels for pooling")
         try:
-            _rendered(lower(Trace("call", inputs, (bound,), bound.outputs), ACCUMULATE))
+            _rendered(lower(call, ACCUMULATE))
         except CannotLower as error:
             return Declined(str(error))
         return True

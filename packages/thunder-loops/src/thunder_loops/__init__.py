@@ -28,7 +28,8 @@ from thunder_loops.nest import (
 from thunder_loops.operations import OPERATIONS, REDUCTIONS, SCANS, Operation, Reduction
 from thunder_loops.overwriting import may_overwrite
 from thunder_loops.parts import Parts, moves_only, parts_of
-from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan
+from thunder_loops.plan import ACROSS, GRAIN, OPEN, SHORT, Access, Launch, LoopPlan, plan
+from thunder_loops.pooling import POOLING
 from thunder_loops.reduction import REDUCING
 from thunder_loops.rules import CannotLower, lowering
 from thunder_loops.scanning import SCANNING
@@ -37,10 +38,10 @@ from thunder_loops.structure import Structure, structure_of
 from thunder_loops.verify import verify
 
 __all__ = [
-    "ACCUMULATE", "ACROSS", "ADDING", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "SCANNING", "SCANS", "Access",
-    "Add", "Axis", "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index", "Launch", "Load",
-    "LoopPlan", "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction",
-    "Remainder", "Scan", "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost",
-    "cost_again", "divide", "lower", "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan",
-    "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
+    "ACCUMULATE", "ACROSS", "ADDING", "GRAIN", "OPEN", "OPERATIONS", "POOLING", "REDUCING", "REDUCTIONS", "SCANNING",
+    "SCANS", "SHORT", "Access", "Add", "Axis", "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index",
+    "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce",
+    "Reduction", "Remainder", "Scan", "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of",
+    "cost", "cost_again", "divide", "lower", "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of",
+    "plan", "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
 ]  # fmt: skip

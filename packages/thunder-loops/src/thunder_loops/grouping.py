@@ -14,6 +14,7 @@ from thunder_loops.cost import cost_of
 from thunder_loops.gathering import Bounded, bounded_by
 from thunder_loops.index import Index, splits
 from thunder_loops.nest import Buffer, Nest, Size
+from thunder_loops.pooling import POOLING, shared_by
 from thunder_loops.reduction import REDUCING, reduced_dims
 from thunder_loops.rules import CannotLower, Place
 from thunder_loops.scanning import SCANNING, turned_around
@@ -90,6 +91,7 @@ class Grouping:
         self.group_of: dict[str, int] = {}  # of results of reductions
         self.results: dict[str, Buffer] = {}  # where others find them
         self.turned = turned_around(region)
+        self.pooled: set[str] = set()  # what is computed of windows, with no memory between
         self.needs: dict[str, int] = {}  # the last group whose results a value needs; -1 for none
         for bound in leading_to(region.bound_symbols, [p.name for p in region.outputs])[0]:
             needed = max([self.needs.get(p.name, -1) for p in bound.inputs], default=-1)
@@ -97,6 +99,10 @@ class Grouping:
                 needed = self._place(bound, needed)
             elif bound.symbol in ADDING:
                 needed = self._place_added(bound)
+            elif bound.symbol in POOLING:
+                needed = self._place_pooled(bound, needed)
+            if bound.symbol in POOLING or not self.pooled.isdisjoint([p.name for p in bound.inputs]):
+                self.pooled.update([p.name for p in bound.outputs if p.name not in self.results])
             self.needs.update({p.name: needed for p in bound.outputs})
         for name, proxy in {p.name: p for p in region.outputs}.items():
             assert isinstance(proxy, TensorProxy), "outputs are tensors"
@@ -138,6 +144,21 @@ class Grouping:
         if not self._joins(len(self.groups) - 1, [made]):
             raise CannotLower(f"{bound.symbol.id} stands where no loop nest reaches it")
         return len(self.groups) - 1
+
+    def _place_pooled(self, bound: BoundSymbol, needed: int) -> int:
+        """Let what is pooled be written before, where it is of windows, or windows share what is dear to compute."""
+        operand = bound.args[0]
+        if operand.name not in self.producers or operand.name in self.results:
+            return needed
+        again = cost_of(operand.name, self.producers, self.inputs) * (shared_by(bound) - 1)
+        if again < DEAR and operand.name not in self.pooled:
+            return needed
+        self.groups.append(Group(tuple([size_of(d) for d in operand.shape]), ()))
+        if not self._written_by(operand.name, len(self.groups) - 1):
+            self.groups.pop()
+            return needed
+        self.pooled.discard(operand.name)
+        return len(self.groups)  # what pools comes after it
 
     def _place_output(self, proxy: TensorProxy, buffer: Buffer) -> None:
         """Give an output to the first group that has what it needs and its shape, or to a new one."""

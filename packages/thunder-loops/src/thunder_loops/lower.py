@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from thunder_ir import DType, NumberProxy, Proxy, TensorProxy, Trace, dtypes
 from thunder_ir.passes import expand
-from thunder_loops import adding, elementwise, gathering, products, reduction, scanning, shape
+from thunder_loops import adding, elementwise, gathering, pooling, products, reduction, scanning, shape
 from thunder_loops.grouping import Grouping
 from thunder_loops.nest import Buffer, LoopProgram
 from thunder_loops.rules import CannotLower
@@ -19,7 +19,16 @@ ACCUMULATE: Mapping[DType, DType] = {
 }
 """In which dtype elements are added up, where it is not their own."""
 
-_FAMILIES = (adding, elementwise, gathering, products, reduction, scanning, shape)  # which file their rules on import
+_FAMILIES = (
+    adding,
+    elementwise,
+    gathering,
+    pooling,
+    products,
+    reduction,
+    scanning,
+    shape,
+)  # which file their rules on import
 
 
 def lower(region: Trace, accumulate: Mapping[DType, DType] = ACCUMULATE) -> LoopProgram:

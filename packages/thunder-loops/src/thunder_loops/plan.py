@@ -6,7 +6,7 @@ The plan depends on which strides are 0, 1 or something else, not on sizes: a ke
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from thunder_loops.holding import Hold, Sweeps
@@ -30,22 +30,31 @@ WHOLE = 64
 GRAIN = 32768
 """Elements that are worth a thread."""
 
+SHORT = (2, 3, 4)
+"""Steps of reads along a vector that kernels know: what lies between is read with it, and left out."""
+
+OPEN = 5
+"""What stands for every other step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """How an access steps along the loops, as far as a kernel knows.
 
     Args:
-        inner: along the loop that runs in vectors: 0, 1, or 2 for any other number of elements.
+        inner: along the loop that runs in vectors: 0, 1, one of :data:`SHORT` for reads, or :data:`OPEN`.
         outer: whether it moves with each of the outer loops.
         along: whether it moves with each of the reduced loops that do not run in vectors.
         terms: values that are added, each times a number that the call tells.
+        beside: the position of the first access with the same steps through the same buffer, from which this one is
+            everywhere as far away; -1 where this one is the first.
     """
 
     inner: int
     outer: tuple[bool, ...]
     along: tuple[bool, ...]
     terms: tuple[str, ...] = ()
+    beside: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,8 @@ class Launch:
         sizes: of the outer loops, outermost first; of the loop over neighbours, unless by rows; of the reduced loops.
         block: neighbours in one task.
         tasks: how many there are; they may run in any order, and at once.
-        walks: for each access: its offset, its steps along the loops that it moves with, and those of its terms.
+        walks: for each access: its offset, its steps along the loops that it moves with, and those of its terms; of one
+            that goes beside another, how far from that it is.
         elements: points of the space.
         buffers: names of the buffers that the plan calls by their numbers.
         reasons: what was decided, and why.
@@ -136,12 +146,20 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
     reasons = [*why, *why_reduced, f"vectors run along {'what is reduced' if by_rows else 'neighbouring results'}"]
     outer, vector = (cells, reduced[-1]) if by_rows else (cells[:-1], cells[-1] if cells else "")
     along = reduced[:-1] if by_rows else reduced
-    accesses = []
+    accesses: list[Access | None] = []
     numbers = []
-    for position in range(len(nest.statements)):
-        access, walk = _access(steps.get(position), outer, vector, along)
+    first: dict[Hashable, int] = {}
+    for position, statement in enumerate(nest.statements):
+        walk = steps.get(position)
+        if walk is None:
+            accesses.append(None)
+            continue
+        access, told = _access(walk, outer, vector, along, (0, 1, *(SHORT if isinstance(statement, Load) else ())))
+        root = first.setdefault((getattr(statement, "buffer", ""), access, told[1:]), position)
+        if root != position:
+            access, told = replace(access, beside=root), (walk.offset - steps[root].offset,)
         accesses.append(access)
-        numbers += [walk] if access is not None else []
+        numbers.append(told)
     stages = _stages(nest.statements)
     across = bool(reduced) and not by_rows and not _sweeps_again(nest.statements, stages, over)
     statements, buffers = _anonymous(nest.statements)
@@ -169,7 +187,7 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
 
 
 def _most_added(accesses: Sequence[Access | None]) -> int:
-    return ADDED_APART if any([a is not None and a.inner == 2 for a in accesses]) else ADDED
+    return ADDED_APART if any([a is not None and a.inner > 1 for a in accesses]) else ADDED
 
 
 def _is_swept(statement: Statement, moves: bool, inside: Collection[str], reduced: Collection[str]) -> bool:
@@ -189,19 +207,17 @@ def _held(sweeps: Sweeps, accesses: Sequence[Access | None]) -> tuple[Hold, ...]
 
 
 def _access(
-    walk: Walk | None, outer: Sequence[str], vector: str, along: Sequence[str]
-) -> tuple[Access | None, tuple[int, ...]]:
-    """Return what a kernel knows of an access, and the numbers that it is told."""
-    if walk is None:
-        return None, ()
+    walk: Walk, outer: Sequence[str], vector: str, along: Sequence[str], known: Sequence[int]
+) -> tuple[Access, tuple[int, ...]]:
+    """Return what a kernel knows of an access, ``known`` steps among it, and the numbers that it is told."""
     cells = [walk.steps.get(name, 0) for name in outer]
     inner = [walk.steps.get(name, 0) for name in along]
     step = walk.steps.get(vector, 0)
     moves = [s for s in (*cells, *inner) if s]
-    open_step = [step] if step not in (0, 1) else []
+    open_step = [step] if step not in known else []
     names, counts = [n for n, _ in walk.terms], [c for _, c in walk.terms]
     access = Access(
-        2 if open_step else step, tuple([s != 0 for s in cells]), tuple([s != 0 for s in inner]), tuple(names)
+        OPEN if open_step else step, tuple([s != 0 for s in cells]), tuple([s != 0 for s in inner]), tuple(names)
     )
     return access, (walk.offset, *moves, *open_step, *counts)
 
