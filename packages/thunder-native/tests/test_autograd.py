@@ -121,3 +121,22 @@ def test_python_that_makes_a_call_of_kernels_finds_autograd_as_it_was(monkeypatc
     with torch.no_grad():
         compiled(*inputs)
     assert len(found) == 3 and found == [passed_over()] * 3
+
+
+def computed_apart(x, w, y):
+    first = torch.relu((x @ w).view(-1, 2, 2).mul(2).view(-1, 4))
+    return torch.tanh((first @ w).view(-1, 2, 2)).view(-1, 4) + first
+
+
+def of_another_input(x, w, y):
+    return y + torch.relu((x @ w).tanh())
+
+
+@pytest.mark.parametrize("program", [computed_apart, of_another_input])
+def test_open_sizes_of_a_gradient_and_of_what_it_goes_through_are_equal_without_being_one(program):
+    compiled = jit(program, executors=["native", "torch"], cache="symbolic values")
+    w = torch.randn(4, 4, requires_grad=True)
+    for length in (3, 5, 7, 3, 8):
+        x, y = torch.randn(length, 4, requires_grad=True), torch.randn(length, 4)
+        expected = torch.autograd.grad(program(x, w, y).sin().sum(), (x, w))
+        torch.testing.assert_close(torch.autograd.grad(compiled(x, w, y).sin().sum(), (x, w)), expected)

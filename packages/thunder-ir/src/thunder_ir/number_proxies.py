@@ -85,6 +85,9 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
         if is_itself and isinstance(self, IntegerProxy):
             return compare(self.value, self.value)  # holds for every value, but NaN: nothing to guard
         if _are_symbolic_integers((self, other)):
+            apart = constant(difference(polynomial_of(self), polynomial_of(other)))
+            if apart is not None:
+                return compare(apart, 0)  # whatever they are: nothing to record, and no trace needed
             return current_builder().compared(relation, self, other, compare(self.value, value_of(other)))
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
 
