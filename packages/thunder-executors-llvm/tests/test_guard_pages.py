@@ -1,5 +1,6 @@
 """Kernels touch no byte outside of their buffers: pages that nobody may touch lie right behind and before them."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -61,14 +62,22 @@ with Guarded({at_end}) as memory:
 TESTS = Path(__file__).parent
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **environment}
     return subprocess.run(
-        [sys.executable, *arguments], check=False, timeout=300, capture_output=True, text=True, cwd=TESTS
+        [sys.executable, *arguments],
+        check=False,
+        timeout=300,
+        capture_output=True,
+        text=True,
+        cwd=TESTS,
+        env=environment,
     )
 
 
-def test_kernels_touch_nothing_outside_of_their_buffers():
-    done = run("-c", PROGRAM)
+@pytest.mark.parametrize("capability", ["avx2", "default", None])
+def test_kernels_touch_nothing_outside_of_their_buffers(capability):
+    done = run("-c", PROGRAM, **({"ATEN_CPU_CAPABILITY": capability} if capability else {}))
     assert done.returncode == 0 and "touched nothing else" in done.stdout, done.stderr[-2000:]
 
 

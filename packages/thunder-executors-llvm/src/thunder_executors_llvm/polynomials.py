@@ -66,7 +66,7 @@ def exp(emit: Emitter, a: Value) -> Value:
     bounded = emit.select(emit.compare("fcmp olt", a, emit.like(-104.0, a)), emit.like(-104.0, a), a)
     bounded = emit.select(emit.compare("fcmp ogt", bounded, emit.like(89.0, a)), emit.like(89.0, a), bounded)
     shifted, whole, value = _reduced(emit, bounded)
-    if a.lanes % 16 == 0 and "avx512f" in emit.target.machine.has:
+    if a.lanes % 16 == 0 and emit.target.is_x86 and emit.target.bits == 512:
         return _scaled(emit, value, whole)
     power = emit.binary("sub", _bits(emit, shifted), emit.constant(MAGIC_BITS, dtypes.int32, a.lanes))
     half = emit.binary("ashr", power, emit.like(1, power))  # in two steps, for denormals and what overflows
