@@ -252,3 +252,75 @@ def test_a_dimension_whose_size_turns_out_to_be_one_is_squeezed(squeezes):
         assert results[1].shape == results[0].shape
         torch.testing.assert_close((results[1], gradients[1]), (results[0], gradients[0]))
     assert cache_misses(compiled) <= 3
+
+
+class Settled(torch.autograd.Function):
+    """Draws, and looks at a value on its way."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x * torch.rand(()) + random.random()
+        if x.sum() > 0:
+            y = y + random.random()
+        ctx.save_for_backward(x)
+        return y * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * x
+
+
+def in_a_custom_function(x):
+    return Settled.apply(x.sin()).sum() * random.random()
+
+
+def after_a_custom_function(x):
+    y = Settled.apply(x.sin() + torch.rand(3))
+    if y.sum() > 1.5:
+        y = y * random.random()
+    return Settled.apply(y).sum() if y.min() > 0 else y.mean()
+
+
+@pytest.mark.parametrize("program", [in_a_custom_function, after_a_custom_function])
+@pytest.mark.parametrize("trained", [True, False])
+def test_values_are_looked_at_in_custom_functions_that_draw_and_after_them(program, trained):
+    compiled = jit(program, fallback="error")
+
+    def called(function, x):
+        torch.manual_seed(0), random.seed(0)
+        x = x.clone().requires_grad_(trained)
+        y = function(x)
+        if trained:
+            y.backward()
+        return y, x.grad, torch.rand(2), random.random()
+
+    for _ in range(2):
+        for x in (torch.ones(3), -torch.ones(3), torch.tensor([0.1, 0.2, 0.1]), torch.tensor([-0.1, -0.3, 0.0])):
+            torch.testing.assert_close(called(compiled, x), called(program, x))
+
+
+class Sided(torch.autograd.Function):
+    """Looks at a value in its derivative."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * 5 if x.sum() > 0 else gradient * 7
+
+
+def test_derivatives_of_custom_functions_that_look_at_values_are_those_for_these():
+    def program(x):
+        return Sided.apply(x.sin()).sum()
+
+    compiled = jit(program, fallback="error")
+    for x in (torch.ones(3), -torch.ones(3), -torch.ones(3), torch.ones(3)):
+        ours, eagers = x.clone().requires_grad_(), x.clone().requires_grad_()
+        compiled(ours).backward(), program(eagers).backward()
+        torch.testing.assert_close(ours.grad, eagers.grad)
+    assert cache_misses(compiled) == 2

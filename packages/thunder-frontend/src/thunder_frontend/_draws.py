@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, number_proxy
+from thunder_ir import BoundSymbol, NumberProxy, Symbol, TensorProxy, Trace, Unknown, number_proxy
 from thunder_torch.convert import proxy_of
 from thunder_torch.randomness import Generators
 from thunder_tracing.bailouts import Bailout
+from thunder_tracing.derivatives.custom_functions import CustomRule
 from thunder_tracing.tensors.array_calls import as_tensor
 from thunder_tracing.tensors.recorded_arrays import EXAMPLES
 
@@ -100,6 +101,23 @@ def examples_of(
             return tuple([function(generator, *args, **kwargs) for _ in range(EXAMPLES)])
     finally:
         set_state_of(generator, before)
+
+
+def opened(trace: Trace, rules: Mapping[Symbol, Any]) -> Trace:
+    """Return a trace in which the calls that custom functions make stand beside theirs: to ask, and not to run.
+
+    Args:
+        trace: a program.
+        rules: the derivatives that it brings along.
+    """
+
+    def calls(bound_symbols: Sequence[BoundSymbol]) -> Iterator[BoundSymbol]:
+        for bound in bound_symbols:
+            yield bound
+            if isinstance(rules.get(bound.symbol), CustomRule):
+                yield from calls(bound.subsymbols)
+
+    return trace.replace(bound_symbols=tuple(calls(trace.bound_symbols)))
 
 
 class DrawnFrom:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import zip_longest
 from typing import Any
 
 import torch
 
 from thunder_executors import transform_for_execution
-from thunder_frontend._draws import DrawnFrom
+from thunder_frontend._draws import DrawnFrom, opened
 from thunder_frontend._outcomes import Look
 from thunder_guards.errors import DataDependentError
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
@@ -46,10 +47,9 @@ class Evaluation:
     def _go_on(self) -> None:
         """Compute what was recorded since the last time."""
         recorded = self._calls.builder.bound_symbols
-        count = len(self._done)
-        if len(recorded) < count or any([a is not b for a, b in zip(recorded, self._done, strict=False)]):
-            raise DataDependentError("Python needs a value after a part of the program was rewritten")
-        new = list(recorded[count:])
+        if any([a is not b for a, b in zip_longest(recorded[: len(self._done)], self._done)]):
+            self._begin_anew()
+        new = list(recorded[len(self._done) :])
         self._done += new
         for given in self._calls.inputs:
             if given.example is not None:
@@ -57,14 +57,24 @@ class Evaluation:
         self._values.update({n.proxy.name: n.proxy.value for n in self._calls.numbers})
         pieces = [b for b in new if not (b.args and isinstance(b.args[0], (Look, Check)))]
         made = {p.name: p for b in pieces for p in b.outputs if isinstance(p, (TensorProxy, NumberProxy)) and p.name}
-        read = {p.name: p for b in pieces for p in b.inputs if p.name in self._values and p.name not in made}
+        read = {p.name: p for b in pieces for p in b.inputs if p.name not in made}
+        if absent := [name for name in read if name not in self._values]:  # gradients, which backward passes bring
+            raise DataDependentError(
+                f"Python needs what depends on {absent[0]}, which cannot be computed before the run"
+            )
         try:
             self._run(Trace("piece", tuple(read.values()), tuple(pieces), tuple(made.values())))
         except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError) as error:
             raise DataDependentError(f"Python needs a value that cannot be computed before the run: {error}") from error
 
+    def _begin_anew(self) -> None:
+        """Forget what was computed: a level in which Python looked at a value has ended, and rewrote its calls."""
+        self._values.clear()
+        self._done.clear()
+        self._states.clear()
+
     def _run(self, piece: Trace) -> None:
-        drawn = DrawnFrom(piece)
+        drawn = DrawnFrom(opened(piece, self._calls.rules))
         before = drawn.states()
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())

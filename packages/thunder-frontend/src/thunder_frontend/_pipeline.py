@@ -12,7 +12,7 @@ import torch
 from thunder_autograd import Split, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._computations import Computation, is_paused, key_of, share, shared
-from thunder_frontend._draws import Draw, DrawnFrom
+from thunder_frontend._draws import Draw, DrawnFrom, opened
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
@@ -127,8 +127,9 @@ def _computation(program: Program, computation: Trace, options: Options, timer: 
         run = _undifferentiated(program, trace, options, timer, traces, returns_result)
     if program.tried or _claims_sizes(computation):
         run = as_eager_on_failure(run, Exception if program.tried else DataDependentShapeError)
-    if _may_begin_anew(program, computation):
-        run = rewinding(run, DrawnFrom(computation))
+    whole = opened(computation, program.rules)
+    if _may_begin_anew(program, whole):
+        run = rewinding(run, DrawnFrom(whole))
     if any([on for on, _ in program.environment.environment.autocast]):
         run = uncast(run)
     return program, Computation(acquired, run, returns_result, traces, backward, split)

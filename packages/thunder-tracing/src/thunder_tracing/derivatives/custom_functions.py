@@ -20,6 +20,7 @@ from thunder_ir import (
     Symbol,
     TensorProxy,
     bind,
+    current_builder,
     flat_proxies,
     is_unknown,
     substitute,
@@ -402,9 +403,10 @@ def _is_symbolic(value: Proxy) -> bool:
 
 
 def record_again(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) -> None:
-    """Record calls again, with the values in ``known`` for names; add what they return to ``known``."""
+    """Record calls again, tagged as they were, with the values in ``known`` for names; add what they return to it."""
     for bound in bound_symbols:
-        made = bound.symbol(*substitute(bound.args, known), **substitute(bound.kwargs, known))
+        with current_builder().tagged(*bound.tags):  # a check or a draw is more than what reads its result
+            made = bound.symbol(*substitute(bound.args, known), **substitute(bound.kwargs, known))
         known.update(zip([p.name for p in bound.outputs], flat_proxies(made), strict=True))
 
 
