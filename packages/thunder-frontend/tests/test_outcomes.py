@@ -324,3 +324,20 @@ def test_derivatives_of_custom_functions_that_look_at_values_are_those_for_these
         compiled(ours).backward(), program(eagers).backward()
         torch.testing.assert_close(ours.grad, eagers.grad)
     assert cache_misses(compiled) == 2
+
+
+class Weighed(torch.autograd.Function):
+    """Looks at the gradient that it is given."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 5 if gradient.sum() > 0 else gradient * 7
+
+
+def test_an_error_names_the_line_that_looks_at_a_gradient():
+    with pytest.raises(DataDependentError, match=r"in backward: return gradient \* 5 if"):
+        jit(lambda x: Weighed.apply(x.sin()).sum(), fallback="error")(torch.ones(3, requires_grad=True))
