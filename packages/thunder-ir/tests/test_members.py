@@ -3,7 +3,7 @@
 import math
 import types
 
-from thunder_ir.literals import Context, Members
+from thunder_ir.literals import Context
 
 
 def test_a_member_is_the_object_that_was_given_whatever_becomes_of_its_module():
@@ -14,7 +14,7 @@ def test_a_member_is_the_object_that_was_given_whatever_becomes_of_its_module():
     assert text == "math.sin"
     assert context.imports == {"math": "import math"}
     assert eval(text, dict(context.globals)) is math.sin
-    assert repr(context.globals["math"]) == "<sin>"
+    assert context.globals["math"] is not math and not hasattr(context.globals["math"], "cos")
 
 
 def test_members_of_members_stand_side_by_side_and_a_class_is_left_alone():
@@ -27,7 +27,13 @@ def test_members_of_members_stand_side_by_side_and_a_class_is_left_alone():
     scope = dict(context.globals)
     assert [eval(text, scope) for text in ("a.b.one", "a.b.two", "a.Kind")] == [one, two, Kind]
     assert eval("a.Kind.method", scope) is Kind.method
-    assert isinstance(scope["a"].b, Members)
+    assert not hasattr(Kind, "one") and not hasattr(scope["a"], "one")
+
+
+def test_what_a_program_uses_of_a_module_is_kept_in_a_module_of_which_python_reads_it_in_one_step():
+    context = Context()
+    context.member("a.b.one", object())
+    assert type(context.globals["a"]) is type(context.globals["a"].b) is types.ModuleType
 
 
 class Kind:

@@ -8,6 +8,7 @@ import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from enum import Enum, Flag
+from types import ModuleType
 from typing import Any
 
 from thunder_ir import devices, dtypes
@@ -21,13 +22,6 @@ from thunder_ir.trees import can_construct, flat_proxies, rebuild
 LARGEST_DECIMAL = 10**4000  # Python refuses to read longer decimal literals
 
 
-class Members:
-    """Stands for a module in a program that uses some of what it holds: just that, whatever becomes of the module."""
-
-    def __repr__(self) -> str:
-        return f"<{', '.join(vars(self))}>"
-
-
 class Context:
     """The names that a generated program uses, and what they stand for.
 
@@ -39,7 +33,7 @@ class Context:
         reserved: the names of the program's values.
     """
 
-    __slots__ = ("_aliases", "_by_identity", "_members", "globals", "imports", "names")
+    __slots__ = ("_aliases", "_by_identity", "_members", "_modules", "globals", "imports", "names")
 
     def __init__(self, reserved: Names | None = None) -> None:
         self.globals: dict[str, Any] = {}
@@ -48,6 +42,9 @@ class Context:
         self._by_identity: dict[int, str] = {}
         self._aliases: dict[str, str] = {}
         self._members: dict[str, tuple[Any, str]] = {}
+        self._modules: list[ModuleType] = []
+        """Each has what the program uses of the module that it stands for. Python finds that in one step in a module,
+        but not in PyTorch's own, which has a ``__getattr__``, nor, to call it, in other objects."""
 
     def imported(self, alias: str, line: str, module: Any) -> str:
         """Refer to what an import brings.
@@ -77,19 +74,26 @@ class Context:
         root, *steps, last = path.split(".")
         name = self._aliases.get(root)
         if name is None:
-            name = self.imported(root, f"import {root}", Members())
+            name = self.imported(root, f"import {root}", self._module(root))
         here = self.globals[name]
         for step in steps:
             there = vars(here).get(step)
             if there is None:
-                there = Members()
+                there = self._module(step)
                 setattr(here, step, there)
             here = there
-        if isinstance(here, Members):  # not what a part of it was asked for, too, such as a class and its method
+        if any(
+            here is made for made in self._modules
+        ):  # not what a part of it was asked for, too, such as a class and its method
             setattr(here, last, value)
         expression = f"{name}{path[len(root) :]}"
         self._members[path] = (value, expression)
         return expression
+
+    def _module(self, name: str) -> ModuleType:
+        made = ModuleType(name)
+        self._modules.append(made)
+        return made
 
     def builtin(self, name: str) -> str:
         """Refer to a builtin of Python, which needs an import only where a value of the program has its name."""
