@@ -92,14 +92,16 @@ class CompiledFunction(CompileData):
         self._weakly_held: dict[int, list[weakref.ref[Any]]] = {}
         self._dead: deque[int] = deque()
         self._dynamic = DynamicValues(options.cache == "symbolic values", waits=options.cache == "auto")
-        self._dispatcher = Dispatcher(self._miss)
+        self._dispatcher = Dispatcher(self._miss if options.cache != "same input" else self._first_miss)
         self.stats = CompileStats(lambda: self._dispatcher.calls, self.compiled)
-        self._dispatch = self._dispatcher.call if options.cache != "same input" else self.same_input
 
     @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        dispatcher = self._dispatcher
         try:
-            result = self._dispatch(args, kwargs)
+            dispatcher.calls += 1  # what follows is Dispatcher.call, without the time that a call of it takes
+            serve = dispatcher.serve
+            result = serve(args, kwargs, dispatcher.miss)
             return self.go_on(result) if result.__class__ is Paused else result
         except Bailout as other:
             bailout: Bailout = other
@@ -111,7 +113,7 @@ class CompiledFunction(CompileData):
     def first_part(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it, as far as its program goes: what that returns may be the call of a frame that it cannot hold."""
         try:
-            return self._dispatch(args, kwargs)
+            return self._dispatcher.call(args, kwargs)
         except Bailout as bailout:
             return self.bail_out(bailout, args, kwargs)
 
@@ -162,12 +164,9 @@ class CompiledFunction(CompileData):
         """Return the programs that calls may run, of all specialisations: the last one, or what that was made of."""
         return [trace for c in self.compiled for trace in c.traces[-2:]]
 
-    def same_input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the one specialisation without checking anything: what ``cache="same input"`` means."""
-        self._dispatcher.calls += 1
-        if not self.compiled:
-            return self._miss(args, kwargs)
-        return self.compiled[-1].specialisation.call(args, kwargs, self._refused)
+    def _first_miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compile the one specialisation, which checks nothing: what ``cache="same input"`` means."""
+        return self._refused(args, kwargs) if self.compiled else self._miss(args, kwargs)
 
     def compiles(self) -> Callable[..., Any]:
         """Return what is compiled: inside of another compiled program, that is what runs."""

@@ -18,6 +18,7 @@ from thunder_frontend._library_code.module_calls import has_hooks
 from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend.options import Options
+from thunder_guards import Dispatcher
 from thunder_tracing.bailouts import Bailout
 
 
@@ -116,9 +117,16 @@ class ThunderModule(torch.nn.Module):
         options: how.
     """
 
-    __slots__ = ("_thunder_compiled", "_thunder_dispatch", "_thunder_forward", "_thunder_options", "_thunder_original")
+    __slots__ = (
+        "_thunder_compiled",
+        "_thunder_dispatcher",
+        "_thunder_forward",
+        "_thunder_options",
+        "_thunder_original",
+    )
 
     _thunder_compiled: CompiledFunction
+    _thunder_dispatcher: Dispatcher
     _thunder_forward: CompiledFunction | None
     _thunder_options: Options
     _thunder_original: torch.nn.Module
@@ -145,7 +153,7 @@ class ThunderModule(torch.nn.Module):
         object.__setattr__(self, "_thunder_original", module)
         object.__setattr__(self, "_thunder_options", options)
         object.__setattr__(self, "_thunder_compiled", CompiledFunction(module, options))
-        object.__setattr__(self, "_thunder_dispatch", self._thunder_compiled._dispatch)
+        object.__setattr__(self, "_thunder_dispatcher", self._thunder_compiled._dispatcher)
         object.__setattr__(self, "_thunder_forward", None)
         for transform in options.transforms:
             transform.transform_module(self)
@@ -168,8 +176,11 @@ class ThunderModule(torch.nn.Module):
 
     @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        dispatcher = self._thunder_dispatcher
         try:
-            result = self._thunder_dispatch(args, kwargs)  # type: ignore[operator]
+            dispatcher.calls += 1
+            serve = dispatcher.serve
+            result = serve(args, kwargs, dispatcher.miss)
             return self._thunder_compiled.go_on(result) if result.__class__ is Paused else result
         except Bailout as other:
             bailout: Bailout = other

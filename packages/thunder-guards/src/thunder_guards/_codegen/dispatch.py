@@ -72,25 +72,19 @@ class Dispatcher:
         miss: ``(args, kwargs) -> result``: compiles a specialisation, adds it, and calls it.
     """
 
-    __slots__ = ("_buckets", "_miss", "_serve", "calls")
+    __slots__ = ("_buckets", "calls", "miss", "serve")
 
     def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
         self._buckets: dict[Any, SignatureBucket] = {}
-        self._miss = miss
-        self._serve: Call | None = None
-        """That of the bucket, where there is one only."""
+        self.miss = miss
+        self.serve: Call = self._find
+        """Calls the specialisation for a call."""
         self.calls = 0
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the specialisation for these arguments; without one, compile it."""
         self.calls += 1
-        serve = self._serve
-        if serve is None:
-            bucket = self._buckets.get(_kind_of(args, kwargs))
-            if bucket is None:
-                return self._miss(args, kwargs)
-            serve = bucket.serve
-        return serve(args, kwargs, self._miss)
+        return self.serve(args, kwargs, self.miss)
 
     @property
     def specialisations(self) -> list[Specialisation]:
@@ -122,9 +116,13 @@ class Dispatcher:
                     del self._buckets[kind]
         self._settle()
 
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], miss: Callable[..., Any]) -> Any:
+        bucket = self._buckets.get(_kind_of(args, kwargs))
+        return miss(args, kwargs) if bucket is None else bucket.serve(args, kwargs, miss)
+
     def _settle(self) -> None:
         buckets = list(self._buckets.values())
-        self._serve = buckets[0].serve if len(buckets) == 1 else None
+        self.serve = buckets[0].serve if len(buckets) == 1 else self._find
 
 
 def _kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
