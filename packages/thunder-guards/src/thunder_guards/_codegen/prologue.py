@@ -80,14 +80,19 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
     """
     made = Lines(program)
     context = made.context
-    conditions = _conditions(program, made) if guarded else []
+    taken = _taken_apart(program, context) if guarded else []
+    conditions = _conditions(program, taken, made) if guarded else []
     if conditions or program.inputs or program.numbers:
         made.add("try:")
+        if taken:
+            made.add(
+                f"{', '.join(taken)}{',' if len(taken) == 1 else ''} = args  # raises if there are more or fewer", 2
+            )
         made.add(f"holds = ({conditions[0] if conditions else True}", 2)
         for condition in conditions[1:]:
             made.add(f"and {condition}", 3)
         made.lines[-1] += ")"
-        for lines in (_unpacking(program, guarded, context), _numbers(program, guarded, context)):
+        for lines in (_unpacking(program, guarded, taken, context), _numbers(program, guarded, context)):
             if lines:
                 made.add("if holds:", 2)
             for line in lines:
@@ -99,11 +104,23 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
     return made
 
 
-def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
-    """Return the lines that name the inputs, and check what can only be checked then."""
+def _taken_apart(program: Program, context: Context) -> list[str]:
+    """Return names for the positional arguments if they are few, those of the inputs for the inputs among them."""
+    number = len(program.arguments.types)
+    if number > FEW:
+        return []
+    inputs = {i.source.place: i.proxy.name for i in unpacked(program.inputs)[0] if i.slot is None}
+    places = [("args", "item", k) for k in range(number)]
+    return [inputs.get(place) or context.names.take(f"argument_{place[-1]}") for place in places]
+
+
+def _unpacking(program: Program, guarded: bool, taken: Sequence[str], context: Context) -> list[str]:
+    """Return the lines that name the inputs which are not named yet, and check what can only be checked then."""
     single, together = unpacked(program.inputs)
     lines = []
     for i in single:
+        if i.proxy.name in taken:
+            continue
         found = i.source.expression(context) if i.slot is None else _in_slot(i.slot, context)
         lines.append(f"{i.proxy.name} = {found}")
     if together:
@@ -112,7 +129,8 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
     if program.inputs and guarded:
         named, state = _named(program.inputs), program.environment.environment
-        lines += tensor_checks(named, len(single), passed(program.inputs), state, context)
+        given = passed(program.inputs)
+        lines += tensor_checks(named, len(single), "*args" if given == ", ".join(taken) else given, state, context)
         for guard, names in _of_inputs(program):
             if together and names[-len(together) :] == [name for _, name in named[len(single) :]]:
                 names[-len(together) :] = ["*held"]
@@ -168,8 +186,14 @@ def unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
     return in_order[:alone], in_order[alone:]
 
 
-def _conditions(program: Program, made: Lines) -> list[str]:
-    """The guards as expressions, those of one kind about held objects gathered into one."""
+def _conditions(program: Program, taken: Sequence[str], made: Lines) -> list[str]:
+    """The guards as expressions, those of one kind about held objects gathered into one.
+
+    Args:
+        program: whose guards.
+        taken: names that the positional arguments were assigned to.
+        made: takes the names that the expressions use.
+    """
     context = made.context
     guards: defaultdict[type[Guard], list[Any]] = defaultdict(list)
     for g in program.guards:
@@ -182,7 +206,8 @@ def _conditions(program: Program, made: Lines) -> list[str]:
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     alone = len(unpacked(program.inputs)[0])
     keys = checks_keys(ordered(program.inputs), alone)
-    conditions = [*program.environment.conditions(context, attends, keys), *program.arguments.conditions(context)]
+    conditions = program.environment.conditions(context, attends, keys)
+    conditions += program.arguments.conditions(context, taken)
     lacking = [slot for those in absent.values() for slot in those]
     slotted = [slot for _, slot in empty.values()]
     check = _slot_check(slots)

@@ -219,9 +219,10 @@ def tensor_checks(
     """
     inputs = [given for given, _ in named]
     asked = _asked_one_by_one(inputs, alone)
-    lines = [f"holds = {_each(named[:asked], state, context)}"] if asked else []
     if asked == len(inputs):
-        return lines
+        return [f"holds = {_each(named, passed, state, context)}"]
+    few = named[: asked or 0]
+    lines = [f"holds = {_each(few, ', '.join([name for _, name in few]), state, context)}"] if few else []
     if asked is None:
         many = ManyTensors([i.example for i in inputs], [i.metadata for i in inputs], _are_apart(inputs))
     else:
@@ -230,7 +231,7 @@ def tensor_checks(
     tensors = context.object(many, "tensors")
     checked = [
         "try:",
-        f"    holds = {tensors}.check({'held' if passed == '*held' else f'({passed},)'})",
+        f"    holds = {tensors}.check({passed[1:] if passed in ('*args', '*held') else f'({passed},)'})",
         "except RuntimeError:  # one is nested",
         f"    holds = {tensors}.failed()",
     ]
@@ -250,7 +251,7 @@ _FEW: WeakValueDictionary[Any, Callable[..., bool]] = WeakValueDictionary()
 """By the kinds of tensors that they check, for as long as a program asks them."""
 
 
-def _each(named: Sequence[tuple[Input, str]], state: Environment, context: Context) -> str:
+def _each(named: Sequence[tuple[Input, str]], passed: str, state: Environment, context: Context) -> str:
     """Return a condition that these few tensors are of their kinds, and apart."""
     inputs = [given for given, _ in named]
     key = tuple([i.metadata for i in inputs]), state
@@ -258,7 +259,7 @@ def _each(named: Sequence[tuple[Input, str]], state: Environment, context: Conte
     if found is None:
         found = _FEW[key] = checker([i.example for i in inputs], key[0])
     check = context.object(found, "check_tensors")
-    return " and ".join([*_looks(named, context), f"{check}({', '.join([name for _, name in named])})"])
+    return " and ".join([*_looks(named, context), f"{check}({passed})"])
 
 
 def _looks(named: Sequence[tuple[Input, str]], context: Context) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from thunder_guards._guards.held import FEW
@@ -22,10 +22,17 @@ class ArgumentsGuard:
         self.types = tuple(map(type, args))
         self.named = {name: type(value) for name, value in kwargs.items()}
 
-    def conditions(self, context: Context) -> list[str]:
-        """Return Python expressions that are true for such calls, in the order in which to ask them."""
+    def conditions(self, context: Context, taken: Sequence[str] = ()) -> list[str]:
+        """Return Python expressions that are true for such calls, in the order in which to ask them.
+
+        Args:
+            context: takes the names that they use.
+            taken: names that the positional arguments were assigned to before, which told how many there are.
+        """
         names = f"tuple(kwargs) == {literal(tuple(self.named), context)}" if self.named else "not kwargs"
-        if len(self.types) <= FEW:
+        if taken:
+            made = [_is_of(name, cls, context) for name, cls in zip(taken, self.types, strict=True)]
+        elif len(self.types) <= FEW:
             made = [f"len(args) == {len(self.types)}"]
             made += [_is_of(f"args[{i}]", cls, context) for i, cls in enumerate(self.types)]
         else:
