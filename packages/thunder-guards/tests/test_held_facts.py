@@ -3,9 +3,10 @@
 import pytest
 
 from thunder_guards._codegen import held_facts
-from thunder_guards._codegen.held_facts import MOST_MISSES, OFTEN, FactsCheck, HeldFacts
+from thunder_guards._codegen.held_facts import LEAST, MANY, MOST_MISSES, OFTEN, FactsCheck, HeldFacts, are_told
 
-FACTS = HeldFacts([{"a": 1}], ["a"], [1], [{}], ["b"], [], [], [3, 4], [int, int], [], [], [len], [None])
+ROWS = [{"a": 1}], ["a"], [1], [{}], ["b"], [], [], [3, 4], [int, int], [], [], [len], [None], [], [], [int], ["real"]
+FACTS = HeldFacts(0, (), *ROWS, [int.real])
 
 
 @pytest.fixture
@@ -17,12 +18,12 @@ def asked(monkeypatch):
         calls.append(facts)
         return answers[-1]
 
-    monkeypatch.setattr(held_facts, "_MAKERS", [maker])
+    monkeypatch.setattr(held_facts, "_MAKERS", [(lambda: bool(answers[1:]), maker)])
     return calls, answers
 
 
 def test_facts_are_counted():
-    assert len(FACTS) == 5
+    assert len(FACTS) == 6
 
 
 def test_it_is_asked_for_ever_more_seldom_where_there_is_nothing(asked):
@@ -30,6 +31,12 @@ def test_it_is_asked_for_ever_more_seldom_where_there_is_nothing(asked):
     for _ in range(1000):
         assert check.hold() is False and check.found() is True
     assert 3 < len(asked[0]) < 12
+
+
+def test_few_facts_are_told_where_that_can_be_and_many_in_any_case(asked):
+    assert [are_told(n) for n in (0, LEAST - 1, LEAST, MANY - 1, MANY)] == [False] * 4 + [True]
+    asked[1].append(lambda: True)
+    assert [are_told(n) for n in (0, LEAST - 1, LEAST, MANY)] == [False, False, True, True]
 
 
 def test_what_tells_is_asked_from_then_on(asked):

@@ -55,7 +55,7 @@ def test_conditions_that_ask_the_same_are_one_function():
 
 def test_facts_of_the_same_rows_have_one_check():
     def facts(value):
-        return HeldFacts(*[shared_row([])] * 2, found, *[shared_row([])] * 4, *[shared_row([value])] * 6)
+        return HeldFacts(0, (), *[shared_row([])] * 2, found, *[shared_row([])] * 4, *[shared_row([value])] * 11)
 
     found, value = [], object()
     check = shared_check(facts(value))

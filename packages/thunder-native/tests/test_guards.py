@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import thunder_native.guards
+import thunder_native.layout
 from thunder_frontend import cache_misses, jit, last_prologue_traces
 from thunder_guards import HeldFacts, shared_row
 from thunder_native.runtime import missing, runtime
@@ -175,13 +176,18 @@ def test_facts_that_change_are_noticed_when_native_code_tells_them(change):
         for _ in range(10):
             compiled(x)
         (facts,) = told_by(compiled)
-        assert facts.hold() is True
+        assert told(facts, x) is True
         try:
             FACTS[change](module)
             for _ in range(3):
                 assert torch.equal(compiled(x), module(x))
         finally:
             nn.Linear.extra_repr = before
+
+
+def told(facts, *tensors):
+    """Return what is told for a call with these tensors, as far as they are looked at."""
+    return facts.hold(*tensors[: len(facts.facts.tensors)])
 
 
 def told_by(compiled):
@@ -199,18 +205,18 @@ def test_programs_that_rely_on_the_same_share_what_tells_it():
         for _ in range(5):
             compiled(x.clone().requires_grad_())
         (second,) = told_by(compiled)
-        assert first is second and first.hold() and cache_misses(compiled) == 2
+        assert first is second and told(first, x) and cache_misses(compiled) == 2
         module.scale = 3.0
-        assert not first.hold() and torch.equal(compiled(x), module(x))
+        assert not told(first, x) and torch.equal(compiled(x), module(x))
 
 
 def test_kinds_of_facts_of_which_there_are_none_are_told_apart():
     runtime()
     none, objects = shared_row([]), shared_row([3, "a"])
-    rows = [none] * 6 + [objects, shared_row([int, str]), *[none] * 4]
-    assert thunder_native.guards.as_found(HeldFacts(*rows[:2], [], *rows[2:]))() is True
+    rows = [none] * 6 + [objects, shared_row([int, str]), *[none] * 9]
+    assert thunder_native.guards.as_found(HeldFacts(0, (), *rows[:2], [], *rows[2:]))() is True
     rows[7] = shared_row([int, int])
-    assert thunder_native.guards.as_found(HeldFacts(*rows[:2], [], *rows[2:]))() is False
+    assert thunder_native.guards.as_found(HeldFacts(0, (), *rows[:2], [], *rows[2:]))() is False
 
 
 def test_code_of_functions_is_told():
@@ -226,9 +232,9 @@ def test_code_of_functions_is_told():
     for _ in range(10):
         compiled(x)
     (facts,) = told_by(compiled)
-    assert len(facts.facts.codes) >= 80 and facts.hold() is True
+    assert len(facts.facts.codes) >= 80 and told(facts, x) is True
     functions[40].__code__ = (lambda x: x - 5).__code__
-    assert facts.hold() is False
+    assert told(facts, x) is False
     assert torch.equal(compiled(x), program(x)) and cache_misses(compiled) == 2
 
 
@@ -247,7 +253,7 @@ def test_a_set_that_lacks_a_name_leaves_the_other_facts_to_native_code():
         for _ in range(10):
             compiled(x)
         (facts,) = told_by(compiled)
-        assert facts.hold() is True
+        assert told(facts, x) is True
         NAMES.add("scale")
         try:
             assert torch.equal(compiled(x), program(x))
@@ -284,11 +290,12 @@ def test_native_code_for_guards_is_read_from_disk_and_not_compiled(tmp_path):
 def test_what_only_looks_like_a_function_is_left_to_python():
     runtime()
     like = type("Like", (), {"__code__": (lambda: 0).__code__})()
-    rows = [shared_row([])] * 10
-    for function, told in ((test_code_of_functions_is_told, True), (like, False)):
-        facts = HeldFacts(*rows[:2], [], *rows[2:], shared_row([function]), shared_row([function.__code__]))
+    none = shared_row([])
+    for function, is_told in ((test_code_of_functions_is_told, True), (like, False)):
+        code = shared_row([function]), shared_row([function.__code__])
+        facts = HeldFacts(0, (), none, none, [], *[none] * 8, *code, *[none] * 5)
         made = thunder_native.guards.as_found(facts)
-        assert (made is not None) is told and (not told or made())
+        assert (made is not None) is is_told and (not is_told or made())
 
 
 def test_an_equal_value_in_the_place_of_another_one_is_taken():
@@ -299,9 +306,9 @@ def test_an_equal_value_in_the_place_of_another_one_is_taken():
             compiled(x)
         (facts,) = told_by(compiled)
         module.scale = float("2.0")  # another object
-        assert facts.hold() is False
+        assert told(facts, x) is False
         compiled(x)
-        assert facts.hold() is True and cache_misses(compiled) == 1
+        assert told(facts, x) is True and cache_misses(compiled) == 1
 
 
 def test_what_changes_at_each_call_is_left_to_python():
@@ -312,7 +319,133 @@ def test_what_changes_at_each_call_is_left_to_python():
             module.scale = float("2.0")
             compiled(x)
     (facts,) = told_by(compiled)
-    assert not hasattr(facts.hold, "__self__") and facts.hold() is False and cache_misses(compiled) == 1
+    assert not hasattr(facts.hold, "__self__") and told(facts, x) is False and cache_misses(compiled) == 1
+
+
+class Scaling:
+    """Has a method that programs call."""
+
+    def scaled(self, x):
+        return x * 2
+
+
+SCALING = Scaling()
+
+
+def few_facts(a, b):
+    return SCALING.scaled(a + b) * a
+
+
+def double_levels(compiled, a, b):
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(a, torch.ones_like(a))
+        return torch.autograd.forward_ad.unpack_dual(compiled(dual, b)).tangent
+
+
+class Doubling(torch.overrides.TorchFunctionMode):
+    """Sees each function."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        return result * 2 if function is torch.Tensor.add else result
+
+
+def under_a_mode(compiled, a, b):
+    with Doubling():
+        return compiled(a, b)
+
+
+OTHERWISE = {
+    "a method": lambda f, a, b: patched(Scaling, "scaled", lambda self, x: x * 3, f, a, b),
+    "a method of tensors": lambda f, a, b: patched(torch.Tensor, "__mul__", torch.Tensor.__add__, f, a, b),
+    "code": lambda f, a, b: patched(Scaling.scaled, "__code__", (lambda self, x: x - 1).__code__, f, a, b),
+    "forward mode": double_levels,
+    "a mode of functions": under_a_mode,
+    "a transform": lambda f, a, b: torch.func.vmap(f)(a, b),
+    "a nested tensor": lambda f, a, b: f(nested(a), nested(b)).to_padded_tensor(0.0),
+    "a conjugate view": lambda f, a, b: f(torch._neg_view(a), b),
+    "a subclass": lambda f, a, b: f(a.as_subclass(type("Sub", (torch.Tensor,), {})), b),
+    "another shape": lambda f, a, b: f(a[:1], b),
+}
+
+
+def patched(owner, name, value, function, *args):
+    before = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        return function(*args)
+    finally:
+        if before is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+def nested(tensor):
+    return torch.nested.nested_tensor([row[: i + 1] for i, row in enumerate(tensor)])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.*runs in Python")
+@pytest.mark.parametrize("otherwise", OTHERWISE)
+def test_few_facts_and_what_tensors_are_is_told_and_what_changes_is_noticed(otherwise):
+    runtime()
+    compiled, a, b = jit(few_facts), torch.randn(2, 3), torch.randn(2, 3)
+    for _ in range(6):
+        torch.testing.assert_close(compiled(a, b), few_facts(a, b))
+    (facts,) = told_by(compiled)
+    assert facts.facts.tensors and len(facts.facts) < 20 and facts.hold(a, b) is True and facts.hold(a) is False
+    ours, eagers = OTHERWISE[otherwise](compiled, a, b), OTHERWISE[otherwise](few_facts, a, b)
+    assert type(ours).__name__ == type(eagers).__name__
+    torch.testing.assert_close(ours.as_subclass(torch.Tensor), eagers.as_subclass(torch.Tensor))
+    torch.testing.assert_close(compiled(a, b), few_facts(a, b))
+
+
+def test_under_a_default_device_facts_are_told():
+    runtime()
+    compiled, x = jit(few_facts), torch.randn(2, 3)
+    with torch.device("cpu"):
+        for _ in range(6):
+            compiled(x, x.clone())
+        (facts,) = told_by(compiled)
+        assert facts.facts.modes == 1 and facts.hold(x, x) is True
+    assert facts.hold(x, x) is False
+    torch.testing.assert_close(compiled(x, x + 1), few_facts(x, x + 1))
+
+
+def test_a_class_whose_own_class_is_the_users_is_asked_in_python():
+    runtime()
+
+    class Meta(type):
+        """May come to have a say in what its classes are asked for."""
+
+    class Odd(metaclass=Meta):
+        """Has a method."""
+
+        def scaled(self, x):
+            return x * 2
+
+    odd = Odd()
+
+    def program(x):
+        return odd.scaled(x) + x
+
+    compiled, x = jit(program), torch.randn(3)
+    for _ in range(6):
+        compiled(x)
+    (facts,) = told_by(compiled)
+    assert Odd not in facts.facts.classes and facts.hold(x) is True
+
+
+def test_the_order_of_classes_is_told():
+    runtime()
+    module, x = Named(12), torch.randn(2, 4)
+    compiled = jit(module)
+    with torch.no_grad():
+        for _ in range(8):
+            compiled(x)
+        (facts,) = told_by(compiled)
+        assert nn.Linear in facts.facts.ordered and told(facts, x) is True
+    assert thunder_native.layout.offset_of_order() is not None
 
 
 def test_storages_are_told_apart():

@@ -14,7 +14,7 @@ from thunder_guards.sources import Place, Source
 from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 
 OWN_NAMES = (
-    "args", "kwargs", "miss", "computation", "held", "holds",
+    "args", "kwargs", "miss", "computation", "held", "hold", "holds",
     "all", "any", "bytes", "getattr", "hasattr", "id", "int", "len", "map", "setattr", "str", "tuple", "type",
     *[error.__name__ for error in GONE],
 )  # fmt: skip

@@ -125,7 +125,8 @@ def _print_check(bound: BoundSymbol, context: Context) -> list[str]:
 def _conditions(guard: Any, context: Context) -> Iterator[tuple[str, str]]:
     """Yield the conditions of a guard, each with what is said of it in a comment."""
     if isinstance(guard, EnvironmentGuard):
-        yield from [(condition, "") for condition in guard.conditions(context, attends=True)]
+        asked = [*guard.conditions(context, attends=True), *guard.unwatched(context)]
+        yield from [(condition, "") for condition in asked]
     elif isinstance(guard, ArgumentsGuard):
         yield from [(condition, "") for condition in guard.conditions(context)]
     elif isinstance(guard, ConstraintsGuard):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_guards import HeldFacts, shared_row, snapshots, tells_apart, tells_facts
-from thunder_native.layout import WORD, items_of, offset_of_code
+from thunder_native.layout import WORD, items_of, offset_of_code, offset_of_order
 from thunder_native.runtime import is_at_hand, runtime
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress
@@ -67,10 +67,10 @@ def _signed(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
 
 
-@tells_facts
-def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
-    """Return what tells that facts hold; ``None`` where native code is not at hand, or one is about another container
-    than a dictionary.
+@tells_facts(is_at_hand)
+def as_found(facts: HeldFacts) -> Callable[..., bool] | None:
+    """Return what tells, of the tensors of a call that are looked at, that facts hold; ``None`` where native code is
+    not at hand, or a fact is about another container than a dictionary.
     """
     expected = items_of(facts.expected)
     if expected is None or not is_at_hand():
@@ -86,22 +86,28 @@ def as_found(facts: HeldFacts) -> Callable[[], bool] | None:
     for kind in ((containers, facts.keys), (without, facts.names), (holders, facts.empty)):
         words += (len(kind[0]), *[row.addresses.buffer_info()[0] for row in kind])
         memory += kind
-    for pair in (parts, (facts.owners.addresses, facts.dicts.addresses)):
-        words += (len(pair[0]), *[addresses.buffer_info()[0] for addresses in pair])
-        memory += pair
-    head = array("q", [*words[:3], expected, *words[3:], id(dict), id(OrderedDict)])
-    return made.callable_of("as_found", head.buffer_info()[0], (head, memory))
+    given = facts.classes, facts.attributes, facts.given
+    for rows_of in (parts, (facts.owners.addresses, facts.dicts.addresses), [row.addresses for row in given]):
+        words += (len(rows_of[0]), *[addresses.buffer_info()[0] for addresses in rows_of])
+        memory += rows_of
+    kinds = array("q", [word for kind, keys in facts.tensors for word in (id(kind), _signed(keys))])
+    words += (id(dict), id(OrderedDict), facts.modes, made.layout.tensor, made.layout.keys)
+    head = array("q", [*words[:3], expected, *words[3:], len(facts.tensors), kinds.buffer_info()[0]])
+    return made.callable_of("as_found", head.buffer_info()[0], (head, kinds, memory))
 
 
 def _parts(facts: HeldFacts) -> tuple[array[int], array[int]] | None:
-    """Return addresses whose second word is the address of a part, and those of the parts: objects and their types, and
-    where functions have their code. ``None`` where one is another kind of function.
+    """Return addresses whose second word is the address of a part, and those of the parts: objects and their types,
+    where functions have their code, and classes their order. ``None`` where one is another kind of function.
     """
-    code = offset_of_code()
+    code, order = offset_of_code(), offset_of_order()
     if facts.functions and (code is None or any([type(f) is not FunctionType for f in facts.functions])):
         return None
-    before = [address + (code or 0) - WORD for address in facts.functions.addresses]
-    return facts.typed.addresses + array("q", before), facts.types.addresses + facts.codes.addresses
+    if facts.ordered and order is None:
+        return None
+    places = array("q", [address + (code or 0) - WORD for address in facts.functions.addresses])
+    places.extend([address + (order or 0) - WORD for address in facts.ordered.addresses])
+    return facts.typed.addresses + places, facts.types.addresses + facts.codes.addresses + facts.orders.addresses
 
 
 def _dicts(containers: Sequence[Any]) -> list[dict[Any, Any]] | None:

@@ -14,6 +14,9 @@ OBJECT_WORDS = 8
 FUNCTION_WORDS = 16
 """How many words of a function of Python are looked at; it is of as many at least."""
 
+CLASS_WORDS = 64
+"""How many words of a class are looked at, which has more of them."""
+
 TENSOR_WORDS = 32
 """How many words of PyTorch's tensor are looked at."""
 
@@ -90,6 +93,13 @@ def offset_of_code() -> int | None:
     """Return where a function of Python points to its code, in bytes; ``None`` if that cannot be told."""
     functions = [_words, _offset, items_of]
     return _offset([id(f) for f in functions], [id(f.__code__) for f in functions], FUNCTION_WORDS)
+
+
+@cache
+def offset_of_order() -> int | None:
+    """Return where a class points to its order of resolution, in bytes; ``None`` if that cannot be told."""
+    classes = [Layout, torch.Tensor, torch.nn.Linear, OSError]
+    return _offset([id(c) for c in classes], [id(c.__mro__) for c in classes], CLASS_WORDS)
 
 
 def items_of(row: list[object]) -> int | None:

@@ -346,11 +346,11 @@ def text(has_boxes: bool) -> str:
 
 def imports(module: str) -> tuple[str, ...]:
     """Return what a module calls of PyTorch, besides the functions that tables name, and of C++."""
-    return declared(module, "aoti_torch_|torch_|_ZNK?3c10|_ZN5torch|_Zn")
+    return declared(module, "aoti_torch_|torch_|_ZNK?3c10|_ZN2at|_ZN5torch|_Zn")
 
 
-PYTHON = declared(text(has_boxes=True), "Py")
-"""What is called of Python's stable C interface."""
+PYTHON = declared(text(has_boxes=True), "_?Py")
+"""What is called of Python's C interface."""
 
 EXPORTS = exported(text(has_boxes=True))
 """The functions of the module: the entry, and the kinds of steps."""

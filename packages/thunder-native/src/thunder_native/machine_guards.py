@@ -12,6 +12,11 @@ declare ptr @PyBool_FromLong(i64)
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare ptr @PyDict_GetItemWithError(ptr, ptr)
 declare i64 @PyDict_Size(ptr)
+declare ptr @_PyType_Lookup(ptr, ptr)
+declare i64 @_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv()
+declare i64 @_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv()
+declare ptr @_ZN2at9functorch20getDynamicLayerStackEv()
+declare ptr @_ZN5torch3jit6tracer15getTracingStateEv()
 declare ptr @PyObject_GenericGetDict(ptr, ptr)
 """
 
@@ -162,18 +167,63 @@ among:{_EMPTY.format(count="%all")}
 FACTS = (
     "word found, address containers, address keys, address expected, word lacking, address without, address names, "
     "word empties, address holders, address empty, word typed, address objects, address types, "
-    "word owned, address owners, address dicts, word dict_type, word ordered_type"
+    "word owned, address owners, address dicts, word asked, address classes, address attributes, address values, "
+    "word dict_type, word ordered_type, word modes, word tensor_offset, word key_offset, word tensors, address kinds"
 )
 """The words of facts: rows of objects, each kind behind their number, and the types that a dictionary may have."""
 
-# What Python calls, by METH_FASTCALL: whether dictionaries have the very objects at their keys, lack names, and have
-# empty dictionaries at keys; and objects have their types and dictionaries.
+# whether just so many modes are there that functions are dispatched to, none for operators, no transform of functorch,
+# which are in a vector, and no tracing, whose state is owned by a pointer
+_UNWATCHED = function(
+    "i1 @unwatched(i64 %modes)",
+    """
+  %modes_now = call i64 @_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv()
+  %is_modes = icmp eq i64 %modes_now, %modes
+  %dispatching = call i64 @_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv()
+  %no_dispatching = icmp eq i64 %dispatching, 0
+  %layers = call ptr @_ZN2at9functorch20getDynamicLayerStackEv()
+  %begin = call i64 @word(ptr %layers, i64 0)
+  %end = call i64 @word(ptr %layers, i64 1)
+  %no_layer = icmp eq i64 %begin, %end
+  %tracing = call ptr @_ZN5torch3jit6tracer15getTracingStateEv()
+  %state = call i64 @word(ptr %tracing, i64 0)
+  %no_tracing = icmp eq i64 %state, 0
+  %no_modes = and i1 %is_modes, %no_dispatching
+  %no_other = and i1 %no_layer, %no_tracing
+  %unwatched = and i1 %no_modes, %no_other
+  ret i1 %unwatched
+""",
+)
+
+# What Python calls with tensors, by METH_FASTCALL: whether these are of their classes and have their dispatch keys;
+# dictionaries have the very objects at their keys, lack names, and have empty dictionaries at keys; objects have their
+# types and dictionaries; classes find what they found; and nobody else sees operations.
 _AS_FOUND = function(
     "ptr @as_found(ptr %self, ptr %args, i64 %given)",
     f"""
   %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
 {reads(FACTS, "%program")}
-{loop("t", "%typed", "type", "of_types")}
+  %unwatched = call i1 @unwatched(i64 %modes)
+  %fits = icmp eq i64 %given, %tensors
+  %may = and i1 %unwatched, %fits
+  br i1 %may, label %begin, label %no
+begin:
+{loop("n", "%tensors", "tensor_of", "alike", enter="begin", back="keyed")}
+  %seen = call ptr @address(ptr %args, i64 %n)
+  %row = getelementptr i64, ptr %kinds, i64 %n
+  %class_now = call i64 @word(ptr %seen, i64 1)
+  %class_then = call i64 @word(ptr %row, i64 %n)
+  %is_class = icmp eq i64 %class_now, %class_then
+  br i1 %is_class, label %keyed, label %no
+keyed:
+  %handle = getelementptr i8, ptr %seen, i64 %tensor_offset
+  %tensor = load ptr, ptr %handle
+  %next = add i64 %n, 1
+  %keys_then = call i64 @word(ptr %row, i64 %next)
+  %plain = call i1 @plain(ptr %tensor, i64 %key_offset, i64 %keys_then, i64 %keys_then)
+  br i1 %plain, label %each_n, label %no
+alike:
+{loop("t", "%typed", "type", "of_types", enter="alike")}
   %object = call ptr @address(ptr %objects, i64 %t)
   %type_now = call i64 @word(ptr %object, i64 1)
   %type_then = call i64 @word(ptr %types, i64 %t)
@@ -191,7 +241,15 @@ compare_dict:
   %is_dict = icmp eq ptr %dict_now, %dict_then
   br i1 %is_dict, label %each_d, label %no
 with_dicts:
-{loop("i", "%found", "slot", "having", enter="with_dicts")}
+{loop("c", "%asked", "attribute_of", "giving", enter="with_dicts")}
+  %class = call ptr @address(ptr %classes, i64 %c)
+  %attribute = call ptr @address(ptr %attributes, i64 %c)
+  %value = call ptr @address(ptr %values, i64 %c)
+  %value_now = call ptr @_PyType_Lookup(ptr %class, ptr %attribute)
+  %is_value = icmp eq ptr %value_now, %value
+  br i1 %is_value, label %each_c, label %no
+giving:
+{loop("i", "%found", "slot", "having", enter="giving")}
   %container = call ptr @address(ptr %containers, i64 %i)
   %key = call ptr @address(ptr %keys, i64 %i)
   %wanted = call ptr @address(ptr %expected, i64 %i)
@@ -273,4 +331,4 @@ hash:
     linkage="",
 )
 
-GUARDS = _DECLARATIONS + _TABLE + _FRESH + _UNCHANGED + _AS_FOUND + _APART
+GUARDS = _DECLARATIONS + _TABLE + _FRESH + _UNCHANGED + _UNWATCHED + _AS_FOUND + _APART

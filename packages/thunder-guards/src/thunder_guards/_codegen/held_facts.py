@@ -15,25 +15,35 @@ from thunder_guards._codegen.shared import Row
 
 OFTEN = 3
 """Calls after which native code is asked for, and twice as many each time that there is none yet."""
-LEAST = 64
-"""How many facts make native code for them worth while."""
+LEAST = 2
+"""How many facts make native code for them worth while, if there is any."""
+MANY = 64
+"""How many facts are so many that native code is asked for later, if there is none."""
 MOST_MISSES = 8
 """How often it may tell nothing while the conditions hold: some things change at each call, and are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFacts:
-    """What is so of objects that a compiled function holds. All are rows, in pairs or threes of one length.
+    """What is so of objects that a compiled function holds. Most are rows, in pairs or threes of one length.
 
     Args:
+        modes: how many modes functions are dispatched to. Nobody else sees operations: no mode that these are
+            dispatched to, no transform of functorch, no tracing.
+        tensors: class and dispatch keys of each tensor of a call that is looked at, too. Nested tensors of PyTorch's
+            old kind, which are of no class of their own, have other keys than all others.
         containers, keys, expected: what containers have at keys. Python puts there what it found equal.
         without, names: containers that lack names.
         holders, empty: containers, and keys at which these have an empty container.
         typed, types: objects, and their types.
         owners, dicts: objects, and their ``__dict__``.
         functions, codes: functions, and their ``__code__``.
+        ordered, orders: classes, and their ``__mro__``.
+        classes, attributes, given: classes, names, and what those find there, in themselves or in a base.
     """
 
+    modes: int
+    tensors: tuple[tuple[type, int], ...]
     containers: Row
     keys: Row
     expected: list[Any]
@@ -47,28 +57,45 @@ class HeldFacts:
     dicts: Row
     functions: Row
     codes: Row
+    ordered: Row
+    orders: Row
+    classes: Row
+    attributes: Row
+    given: Row
 
     def __len__(self) -> int:
-        return sum(map(len, (self.keys, self.names, self.empty, self.types, self.dicts, self.codes)))
+        rows = self.keys, self.names, self.empty, self.types, self.dicts, self.codes, self.orders, self.given
+        return sum(map(len, rows))
 
 
-Maker: TypeAlias = "Callable[[HeldFacts], Callable[[], bool] | None]"
+Maker: TypeAlias = "Callable[[HeldFacts], Callable[..., bool] | None]"
 
-_MAKERS: list[Maker] = []
+_MAKERS: list[tuple[Callable[[], bool], Maker]] = []
 
 
-def tells_facts(maker: Maker) -> Maker:
+def tells_facts(ready: Callable[[], bool]) -> Callable[[Maker], Maker]:
     """Let the decorated function make what tells quickly that facts hold.
 
+    It takes facts that hold. What it returns takes the tensors of a call that are looked at, and returns whether it
+    knows that all facts hold: where that is false, they are asked one by one. It may return ``None``.
+
     Args:
-        maker: takes facts that hold. What it returns takes nothing, and returns whether it knows that they do: where
-            that is false, they are asked one by one. It may return ``None``.
+        ready: whether it can make anything.
     """
-    _MAKERS.append(maker)
-    return maker
+
+    def decorate(maker: Maker) -> Maker:
+        _MAKERS.append((ready, maker))
+        return maker
+
+    return decorate
 
 
-def _unknown() -> bool:
+def are_told(number: int) -> bool:
+    """Whether native code is to tell that so many facts hold."""
+    return number >= MANY or (number >= LEAST and any([ready() for ready, _ in _MAKERS]))
+
+
+def _unknown(*tensors: Any) -> bool:
     return False
 
 
@@ -83,7 +110,7 @@ class FactsCheck:
 
     def __init__(self, facts: HeldFacts) -> None:
         self.facts = facts
-        self.hold: Callable[[], bool] = _unknown
+        self.hold: Callable[..., bool] = _unknown
         """Whether it is known that all facts hold."""
         self._calls, self._due = 0, OFTEN
 
@@ -92,7 +119,7 @@ class FactsCheck:
         self._calls += 1
         if self._calls == self._due:
             if self.hold is _unknown:
-                made = next((found for maker in _MAKERS if (found := maker(self.facts)) is not None), None)
+                made = next((found for _, maker in _MAKERS if (found := maker(self.facts)) is not None), None)
                 self._calls, self._due = (0, MOST_MISSES) if made is not None else (0, 2 * self._due)
                 self.hold = _unknown if made is None else made
             else:
@@ -100,14 +127,14 @@ class FactsCheck:
         return True
 
 
-_CHECKS: WeakValueDictionary[tuple[int, ...], FactsCheck] = WeakValueDictionary()
+_CHECKS: WeakValueDictionary[tuple[Any, ...], FactsCheck] = WeakValueDictionary()
 """By the rows of their facts, for as long as a program asks them: native code is made once for all of them."""
 
 
 def shared_check(facts: HeldFacts) -> FactsCheck:
     """Return the check of facts, one for those of the same rows."""
-    rows = tuple([id(getattr(facts, f.name)) for f in fields(facts)])
-    return _CHECKS.setdefault(rows, FactsCheck(facts))
+    rows = [id(value) for f in fields(facts) if isinstance(value := getattr(facts, f.name), list)]
+    return _CHECKS.setdefault((*rows, facts.modes, facts.tensors), FactsCheck(facts))
 
 
-__all__ = ["LEAST", "FactsCheck", "HeldFacts", "shared_check", "tells_facts"]
+__all__ = ["FactsCheck", "HeldFacts", "are_told", "shared_check", "tells_facts"]

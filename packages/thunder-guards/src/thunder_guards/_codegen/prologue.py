@@ -12,15 +12,17 @@ from operator import call, contains, getitem, is_
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
-from thunder_guards._codegen.generated import Lines
-from thunder_guards._codegen.held_facts import LEAST, HeldFacts, shared_check
+from thunder_guards._codegen.generated import INDENT, Lines
+from thunder_guards._codegen.held_facts import HeldFacts, are_told, shared_check
 from thunder_guards._codegen.shared import Row, shared_names, shared_row
-from thunder_guards._codegen.tensor_checks import checks_keys, tensor_checks
+from thunder_guards._codegen.tensor_checks import asked_one_by_one, checks_keys, tensor_checks
+from thunder_guards._guards.arguments import is_of
 from thunder_guards._guards.base import GONE, Guard
 from thunder_guards._guards.containers import EmptyGuard, MembershipGuard
+from thunder_guards._guards.environment import outside_of_levels
 from thunder_guards._guards.held import FEW, GATHERED, PartGuard, gathered
 from thunder_guards._guards.tensors import ApartInMemoryGuard
-from thunder_guards._guards.values import IdentityGuard, ValueGuard
+from thunder_guards._guards.values import IdentityGuard, ValueGuard, given_by_class
 from thunder_guards.program import Input, Program
 from thunder_guards.symbolic import ConstraintsGuard
 from thunder_ir import Context, literal
@@ -81,7 +83,7 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
     made = Lines(program)
     context = made.context
     taken = _taken_apart(program, context) if guarded else []
-    conditions = _conditions(program, taken, made) if guarded else []
+    conditions, seen = _conditions(program, taken, made) if guarded else ([], [])
     if conditions or program.inputs or program.numbers:
         made.add("try:")
         if taken:
@@ -92,7 +94,7 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
         for condition in conditions[1:]:
             made.add(f"and {condition}", 3)
         made.lines[-1] += ")"
-        for lines in (_unpacking(program, guarded, taken, context), _numbers(program, guarded, context)):
+        for lines in (_unpacking(program, guarded, taken, seen, context), _numbers(program, guarded, context)):
             if lines:
                 made.add("if holds:", 2)
             for line in lines:
@@ -114,7 +116,9 @@ def _taken_apart(program: Program, context: Context) -> list[str]:
     return [inputs.get(place) or context.names.take(f"argument_{place[-1]}") for place in places]
 
 
-def _unpacking(program: Program, guarded: bool, taken: Sequence[str], context: Context) -> list[str]:
+def _unpacking(
+    program: Program, guarded: bool, taken: Sequence[str], seen: Sequence[str], context: Context
+) -> list[str]:
     """Return the lines that name the inputs which are not named yet, and check what can only be checked then."""
     single, together = unpacked(program.inputs)
     lines = []
@@ -130,7 +134,8 @@ def _unpacking(program: Program, guarded: bool, taken: Sequence[str], context: C
     if program.inputs and guarded:
         named, state = _named(program.inputs), program.environment.environment
         given = passed(program.inputs)
-        lines += tensor_checks(named, len(single), "*args" if given == ", ".join(taken) else given, state, context)
+        given = "*args" if given == ", ".join(taken) else given
+        lines += tensor_checks(named, len(single), given, seen, state, context)
         for guard, names in _of_inputs(program):
             if together and names[-len(together) :] == [name for _, name in named[len(single) :]]:
                 names[-len(together) :] = ["*held"]
@@ -186,8 +191,9 @@ def unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
     return in_order[:alone], in_order[alone:]
 
 
-def _conditions(program: Program, taken: Sequence[str], made: Lines) -> list[str]:
-    """The guards as expressions, those of one kind about held objects gathered into one.
+def _conditions(program: Program, taken: Sequence[str], made: Lines) -> tuple[list[str], list[str]]:
+    """Return the guards as expressions, those of one kind about held objects gathered into one; and the names of
+    tensors at which these look.
 
     Args:
         program: whose guards.
@@ -202,15 +208,24 @@ def _conditions(program: Program, taken: Sequence[str], made: Lines) -> list[str
     absent = {id(g): those for g in guards[MembershipGuard] if (those := g.absent_slots)}
     empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
     held = [g for g in guards[PartGuard] if g.part in GATHERED and g.source.is_held and not g.source.is_weak]
+    given = [g for g in guards[IdentityGuard] if given_by_class(g)]
     together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held), *[id(g) for g, _ in _of_inputs(program)]}
+    together.update(map(id, given))
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     alone = len(unpacked(program.inputs)[0])
-    keys = checks_keys(ordered(program.inputs), alone)
-    conditions = program.environment.conditions(context, attends, keys)
-    conditions += program.arguments.conditions(context, taken)
+    unwatched = program.environment.unwatched(context, checks_keys(ordered(program.inputs), alone))
     lacking = [slot for those in absent.values() for slot in those]
     slotted = [slot for _, slot in empty.values()]
+    told = are_told(sum(map(len, (slots, lacking, slotted, held, given))))
+    seen = ordered(program.inputs)[: asked_one_by_one(ordered(program.inputs), alone) or 0] if told else []
+    seen = [i for i in seen if i.proxy.name in taken]
+    names = [i.proxy.name for i in seen]
+    if told:
+        level = outside_of_levels()
+        slots.append((level, level.slot))
     check = _slot_check(slots)
+    conditions = [*program.environment.conditions(context, attends), *([] if told else unwatched)]
+    conditions += program.arguments.conditions(context, taken, names)
 
     def about_held(context: Context) -> list[str]:
         found = [_as_found(check, context)] if slots else []
@@ -220,16 +235,23 @@ def _conditions(program: Program, taken: Sequence[str], made: Lines) -> list[str
         else:
             tables, keys = _rows(slotted, context)
             found.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
-        return found + gathered(held, context)
+        return found + gathered(held, context) + [g.condition(context) for g in given]
 
-    conditions += _at_once(about_held, _facts_of(check, lacking, slotted, held), made)
+    if told:
+        kinds = tuple([(i.metadata.type, i.metadata.dispatch_keys) for i in seen])
+        facts = _facts_of(check, lacking, slotted, held, given, program.environment.modes, kinds)
+        looks = [is_of(i.proxy.name, i.metadata.type, context) for i in seen]
+        looks += [f"not {name}.is_nested" for name in names]
+        conditions.append(_at_once(about_held, names, [*unwatched, *looks], facts, made))
+    else:
+        conditions += about_held(context)
     others = [g for g in program.guards if id(g) not in together]
     lasting = [g for g in others if type(g) in _LASTING and g.source.place and not g.source.is_of_the_call()]
     if len(lasting) > FEW:
         conditions.append(made.asked(lambda own: [g.condition(own) for g in lasting]))
         asked = set(map(id, lasting))
         others = [g for g in others if id(g) not in asked]
-    return conditions + [g.condition(context) for g in others]
+    return conditions + [g.condition(context) for g in others], names
 
 
 _LASTING = (PartGuard, IdentityGuard)
@@ -241,22 +263,42 @@ def _facts_of(
     lacking: Sequence[tuple[Any, Any]],
     empty: Sequence[tuple[Any, Any]],
     held: Sequence[PartGuard],
+    given: Sequence[IdentityGuard],
+    modes: int,
+    kinds: tuple[tuple[type, int], ...],
 ) -> HeldFacts:
     """Return the facts that conditions about held objects are about."""
     pairs = [zip(*slots, strict=True) if slots else ((), ()) for slots in (lacking, empty)]
     parts = [[(g.source.held, g.value) for g in held if g.part == part] for part in GATHERED]
     pairs += [zip(*those, strict=True) if those else ((), ()) for those in parts]
     rows = [shared_row(row) for pair in pairs for row in pair]
-    return HeldFacts(check.containers, check.keys, check.expected, *rows)
+    ways = [g.source for g in given]
+    rows += [shared_row([way.base.held for way in ways]), shared_row([way.key for way in ways])]  # type: ignore[union-attr]
+    rows.append(shared_row([g.value for g in given]))
+    return HeldFacts(modes, kinds, check.containers, check.keys, check.expected, *rows)
 
 
-def _at_once(conditions: Callable[[Context], list[str]], facts: HeldFacts, made: Lines) -> list[str]:
-    """Return conditions about held objects as one that native code may tell, if they are about many facts."""
-    if len(facts) < LEAST:
-        return conditions(made.context)
+def _at_once(
+    conditions: Callable[[Context], list[str]],
+    seen: Sequence[str],
+    others: Sequence[str],
+    facts: HeldFacts,
+    made: Lines,
+) -> str:
+    """Return conditions, most of them about held objects, as one that native code may tell.
+
+    Args:
+        conditions: writes those about held objects.
+        seen: names of the tensors that native code looks at.
+        others: the other conditions.
+        facts: that native code tells.
+        made: takes the names that the expression uses.
+    """
     check = shared_check(facts)
     asked = made.asked(lambda own: [*conditions(own), f"{own.object(check, 'facts')}.found()"])
-    return [f"({made.context.object(check, 'facts')}.hold() or {asked})"]
+    known = f"(hold := {made.context.object(check, 'facts')}.hold)({', '.join(seen)})"  # Python calls a name faster
+    new_line = f"\n{INDENT * 4}"
+    return f"({known}{new_line}or {f'{new_line}and '.join([*others, asked])})"
 
 
 def _as_found(check: SlotCheck, context: Context) -> str:

@@ -195,10 +195,10 @@ def checks_keys(inputs: Sequence[Input], alone: int) -> bool:
         inputs: in the order in which they are passed.
         alone: see :func:`tensor_checks`.
     """
-    return ASKS_PYTORCH and bool(_asked_one_by_one(inputs, alone))
+    return ASKS_PYTORCH and bool(asked_one_by_one(inputs, alone))
 
 
-def _asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:
+def asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:
     """Return how many, the first ones, are so few that each is asked; ``None`` if all are to be checked together."""
     if not _are_apart(inputs):
         return None
@@ -206,7 +206,12 @@ def _asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:
 
 
 def tensor_checks(
-    named: Sequence[tuple[Input, str]], alone: int, passed: str, state: Environment, context: Context
+    named: Sequence[tuple[Input, str]],
+    alone: int,
+    passed: str,
+    seen: Sequence[str],
+    state: Environment,
+    context: Context,
 ) -> list[str]:
     """Return lines that set ``holds`` to whether tensors are of the kinds that a program was compiled for.
 
@@ -214,15 +219,16 @@ def tensor_checks(
         named: the inputs in the order in which they are passed, each with an expression for it.
         alone: how many of them, the first ones, were not unpacked together.
         passed: the expressions as arguments of a call.
+        seen: names of those whose dispatch keys were looked at before.
         state: PyTorch's, which is guarded before.
         context: takes the names that the lines use.
     """
     inputs = [given for given, _ in named]
-    asked = _asked_one_by_one(inputs, alone)
+    asked = asked_one_by_one(inputs, alone)
     if asked == len(inputs):
-        return [f"holds = {_each(named, passed, state, context)}"]
+        return [f"holds = {_each(named, passed, seen, state, context)}"]
     few = named[: asked or 0]
-    lines = [f"holds = {_each(few, ', '.join([name for _, name in few]), state, context)}"] if few else []
+    lines = [f"holds = {_each(few, ', '.join([name for _, name in few]), seen, state, context)}"] if few else []
     if asked is None:
         many = ManyTensors([i.example for i in inputs], [i.metadata for i in inputs], _are_apart(inputs))
     else:
@@ -251,7 +257,9 @@ _FEW: WeakValueDictionary[Any, Callable[..., bool]] = WeakValueDictionary()
 """By the kinds of tensors that they check, for as long as a program asks them."""
 
 
-def _each(named: Sequence[tuple[Input, str]], passed: str, state: Environment, context: Context) -> str:
+def _each(
+    named: Sequence[tuple[Input, str]], passed: str, seen: Sequence[str], state: Environment, context: Context
+) -> str:
     """Return a condition that these few tensors are of their kinds, and apart."""
     inputs = [given for given, _ in named]
     key = tuple([i.metadata for i in inputs]), state
@@ -259,13 +267,15 @@ def _each(named: Sequence[tuple[Input, str]], passed: str, state: Environment, c
     if found is None:
         found = _FEW[key] = checker([i.example for i in inputs], key[0])
     check = context.object(found, "check_tensors")
-    return " and ".join([*_looks(named, context), f"{check}({passed})"])
+    return " and ".join([*_looks(named, seen, context), f"{check}({passed})"])
 
 
-def _looks(named: Sequence[tuple[Input, str]], context: Context) -> list[str]:
+def _looks(named: Sequence[tuple[Input, str]], seen: Sequence[str], context: Context) -> list[str]:
     """Return conditions that no input is nested; the classes of arguments are known before."""
     conditions = []
     for given, name in named:
+        if name in seen:
+            continue
         if not _is_argument(given.source):
             kind = given.metadata.type
             conditions.append(f"type({name}) is {context.object(kind, kind.__name__)}")

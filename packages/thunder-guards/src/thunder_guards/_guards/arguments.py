@@ -22,22 +22,23 @@ class ArgumentsGuard:
         self.types = tuple(map(type, args))
         self.named = {name: type(value) for name, value in kwargs.items()}
 
-    def conditions(self, context: Context, taken: Sequence[str] = ()) -> list[str]:
+    def conditions(self, context: Context, taken: Sequence[str] = (), seen: Sequence[str] = ()) -> list[str]:
         """Return Python expressions that are true for such calls, in the order in which to ask them.
 
         Args:
             context: takes the names that they use.
             taken: names that the positional arguments were assigned to before, which told how many there are.
+            seen: those of which something else tells the types.
         """
         names = f"tuple(kwargs) == {literal(tuple(self.named), context)}" if self.named else "not kwargs"
         if taken:
-            made = [_is_of(name, cls, context) for name, cls in zip(taken, self.types, strict=True)]
+            made = [is_of(name, cls, context) for name, cls in zip(taken, self.types, strict=True) if name not in seen]
         elif len(self.types) <= FEW:
             made = [f"len(args) == {len(self.types)}"]
-            made += [_is_of(f"args[{i}]", cls, context) for i, cls in enumerate(self.types)]
+            made += [is_of(f"args[{i}]", cls, context) for i, cls in enumerate(self.types)]
         else:
             made = [f"tuple(map(type, args)) == {context.object(self.types, 'types')}"]
-        return [*made, names, *[_is_of(f"kwargs[{name!r}]", cls, context) for name, cls in self.named.items()]]
+        return [*made, names, *[is_of(f"kwargs[{name!r}]", cls, context) for name, cls in self.named.items()]]
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say in what the arguments differ; ``None`` if they do not."""
@@ -53,5 +54,6 @@ class ArgumentsGuard:
         return None
 
 
-def _is_of(value: str, cls: type, context: Context) -> str:
+def is_of(value: str, cls: type, context: Context) -> str:
+    """Return a Python expression that is true while the type of what ``value`` stands for is a class."""
     return f"type({value}) is {context.object(cls, cls.__name__)}"

@@ -13,6 +13,8 @@ from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
 from thunder_guards._guards.base import Told
+from thunder_guards._guards.values import ValueGuard
+from thunder_guards.sources import Source, held
 from thunder_ir import Context
 from thunder_torch.torch_versions import default_device, function_modes
 from thunder_torch.uncast import AUTOCAST_DEVICES
@@ -116,6 +118,16 @@ def environment() -> Environment:
     return Environment(**{name: ask() for name, ask in _ASKED.items()})
 
 
+NO_LEVEL = -1
+"""What ``forward_ad._current_level`` is outside of all levels of derivatives in forward mode."""
+
+
+def outside_of_levels() -> ValueGuard:
+    """Return the guard that no derivatives in forward mode are computed."""
+    source = Source(held(forward_ad, "torch.autograd.forward_ad"), "attribute", "_current_level")
+    return ValueGuard(source, NO_LEVEL, (vars(forward_ad), "_current_level"))
+
+
 def only_choose_devices() -> bool:
     """Whether all modes that functions of PyTorch are dispatched to are those of ``torch.device``."""
     return all([isinstance(mode, DeviceContext) for mode in function_modes()])
@@ -147,18 +159,25 @@ class EnvironmentGuard:
             return lambda: now == environment()
         return (lambda: native() and attention_kernels() == _SDPA_DEFAULT) if attends else native
 
-    def conditions(self, context: Context, attends: bool, checks_keys: bool = False) -> list[str]:
-        """Return Python expressions that are true while the state is what it was, in the order in which to ask them.
+    def conditions(self, context: Context, attends: bool) -> list[str]:
+        """Return Python expressions that are true while the settings are what they were.
 
         Args:
             context: takes the names that they use.
             attends: see :meth:`checker`.
+        """
+        return [f"{context.object(self.checker(attends), 'same_environment')}()"]
+
+    def unwatched(self, context: Context, checks_keys: bool = False) -> list[str]:
+        """Return Python expressions that are true while nobody else is to see each operation.
+
+        Args:
+            context: takes the names that they use.
             checks_keys: whether a tensor's dispatch keys are checked, those of the thread's state among them: they
                 tell of transforms of functorch, of modes that operators are dispatched to, and of tracing.
         """
         modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
         asked = [
-            f"{context.object(self.checker(attends), 'same_environment')}()",
             f"{modes}() == {self.modes}" if self.modes else f"not {modes}()",
             f"{context.object(forward_ad, 'forward_ad')}._current_level < 0",
         ]

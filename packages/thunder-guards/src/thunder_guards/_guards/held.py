@@ -71,8 +71,8 @@ class PartGuard(Guard):
         return f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
 
 
-GATHERED = ("type", "__dict__", "__code__")
-"""Parts that a program relies on of as many objects as it has modules, or functions."""
+GATHERED = ("type", "__dict__", "__code__", "__mro__")
+"""Parts that a program relies on of as many objects as it has modules, functions, or classes of modules."""
 FEW = 12
 """How many checks are written out, which takes calls less time and compiling more."""
 

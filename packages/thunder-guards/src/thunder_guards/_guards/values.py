@@ -159,6 +159,29 @@ class IdentityGuard(Guard):
         return f"is another object, {shown(value)}; compiled for {shown(self.value)}"
 
 
+IS_MUTABLE = 1 << 9
+"""Of a class' ``__flags__``: that Python made it."""
+
+
+def given_by_class(guard: IdentityGuard) -> bool:
+    """Whether a guard is just of what a class, or a base of it, has under a name.
+
+    What a class answers may be another thing than that: its metaclass may have a say, or what it has there. Neither
+    does now; and if both are written in C, neither will.
+    """
+    base, name = guard.source.base, guard.source.key
+    if guard.source.kind != "attribute" or base is None or not base.is_held or base.is_weak or guard.slot is not None:
+        return False
+    cls, value = base.held, guard.value
+    if not isinstance(cls, type) or type(name) is not str:
+        return False
+    kinds: tuple[type, type] = (type(cls), type(value))
+    if any([kind.__flags__ & IS_MUTABLE for kind in kinds]) or hasattr(type(getattr(kinds[0], name, None)), "__set__"):
+        return False
+    owner = next((c for c in cls.__mro__ if name in c.__dict__), None)
+    return owner is not None and owner.__dict__[name] is value is getattr(cls, name)
+
+
 class SameAsBeforeGuard(Guard):
     """An object that is not kept alive is the very same one."""
 
