@@ -31,6 +31,7 @@ from thunder_native.executor import HOT, executor, join_calls
 from thunder_native.program import inner_values
 from thunder_native.runner import FAILURES
 from thunder_native.runtime import missing
+from thunder_native.table import CannotExpress
 from thunder_torch import symbol_of, torch_language
 
 add, mul, linear, tanh = (symbol_of(f) for f in (torch.add, torch.mul, torch.nn.functional.linear, torch.tanh))
@@ -306,6 +307,20 @@ def test_nothing_is_left_over_when_a_call_of_the_dispatcher_fails():
     before = allocated()
     calls(150)
     assert allocated() - before < 150 * 64
+
+
+def test_inputs_stay_their_callers(inputs, runner):
+    x, w, b = inputs
+    uses = [t._use_count() for t in inputs]
+    for given in (inputs, (torch._neg_view(x.clone()), w, b)):
+        runner(*given)
+        assert [t._use_count() for t in inputs] == uses
+    assert runner.enter(x, w, torch.randn(7)) >= 0  # a step fails
+    assert [t._use_count() for t in inputs] == uses
+    recorder = Recorder(x, w)
+    product = recorder.call("torch.matmul", x, w)
+    with pytest.raises(CannotExpress, match="its caller owns"):
+        recorder.runner(product, x)
 
 
 def test_other_tensors_are_left_to_python(inputs, runner):

@@ -11,7 +11,7 @@ from thunder_native.machine_integers import INTEGERS
 from thunder_native.machine_kernels import KERNELS
 from thunder_native.machine_products import PRODUCTS
 from thunder_native.machine_slices import SLICES
-from thunder_native.machine_text import attempt, declared, exported, function, loop, reads, step
+from thunder_native.machine_text import declared, exported, function, loop, reads, step
 from thunder_native.machine_views import VIEWS
 
 _DECLARATIONS = """
@@ -131,6 +131,9 @@ one's in front of it.
 
 _WALKED = {"ptr at": ("%code", "%at_next"), "i64 asked": ("1", "%asks")}
 
+# Inputs are the handles in Python's objects, which the caller holds meanwhile: for hundreds of parameters, own handles
+# would cost a tenth of a call, and more where several threads count uses of the same tensors.
+#
 # What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
 # run: -1 where an input is none that the program is for, else the step that failed; null where Python was interrupted
 # in a step.
@@ -144,6 +147,8 @@ ENTRY = function(
   %slots = getelementptr ptr, ptr %room, i64 %numbers
   %bytes = mul i64 %count, 8
   call void @llvm.memset.p0.i64(ptr %slots, i8 0, i64 %bytes, i1 false)
+  %own = getelementptr ptr, ptr %slots, i64 %inputs
+  %owned = sub i64 %count, %inputs
   %wanted = add i64 %inputs, %numbers
   %fits = icmp eq i64 %given, %wanted
   br i1 %fits, label %take, label %refuse
@@ -163,11 +168,11 @@ keyed:
   %borrowed = getelementptr i8, ptr %object, i64 %offset
   %tensor = load ptr, ptr %borrowed
   %plain = call i1 @plain(ptr %tensor, i64 %key_offset, i64 %key_one, i64 %key_two)
-  br i1 %plain, label %own, label %refuse
+  br i1 %plain, label %taken, label %refuse
 
-own:
+taken:
   %into = getelementptr ptr, ptr %slots, i64 %i
-{attempt("taken", "aoti_torch_new_tensor_handle(ptr %borrowed, ptr %into)", otherwise="refuse")}
+  store ptr %borrowed, ptr %into
   br label %each_i
 
 take_number:
@@ -201,7 +206,6 @@ store_number:
   br label %each_j
 
 refuse:
-  call void @clear(ptr %slots, i64 %count)
   %refusal = call ptr @PyLong_FromLong(i64 -1)
   ret ptr %refusal
 
@@ -230,7 +234,7 @@ walk:
 
 failed:
   call void @passed_over(ptr %program, i1 %records, i1 %views)
-  call void @clear(ptr %slots, i64 %count)
+  call void @clear(ptr %own, i64 %owned)
   call void @PyEval_RestoreThread(ptr %thread)
   %interrupted = call ptr @PyErr_Occurred()
   %raised = icmp ne ptr %interrupted, null
@@ -263,7 +267,7 @@ given_one:
 
 finish:
   %answer = phi ptr [ null, %done ], [ %list, %each_o ], [ null, %wrap ]
-  call void @clear(ptr %slots, i64 %count)
+  call void @clear(ptr %own, i64 %owned)
   ret ptr %answer
 """,
     linkage="",

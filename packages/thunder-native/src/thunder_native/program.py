@@ -115,12 +115,14 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
     numbers = region.inputs[sum(kinds) :]
     if not all(kinds[: sum(kinds)]) or not all([isinstance(p, IntegerProxy) for p in numbers]):
         raise CannotExpress("its inputs are not tensors, and integers behind them")
-    for proxy in region.outputs:
-        if not isinstance(proxy, TensorProxy):
-            raise CannotExpress(f"{proxy.name} is no tensor")
     code = Code({p.name: i for i, p in enumerate(region.inputs[: sum(kinds)])})
     code.slots |= {p.name: -1 - i for i, p in enumerate(numbers)}
     code.count = sum(kinds)
+    for proxy in region.outputs:
+        if not isinstance(proxy, TensorProxy):
+            raise CannotExpress(f"{proxy.name} is no tensor")
+        if proxy.name in code.slots:
+            raise CannotExpress(f"{proxy.name} is an input, which its caller owns")
     inner = inner_values(region.bound_symbols, region.outputs)
     for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
         found, unseen = known.get(id(bound)), is_inner(bound, inner)
