@@ -129,3 +129,16 @@ def test_states_are_taken_and_set_in_python():
         return y + random.random() + np.random.rand()
 
     same_as_eager(program, 4, fallback="split")
+
+
+@pytest.mark.parametrize("draw", ["exponential_", "geometric_", "cauchy_", "log_normal_", "normal_"])
+def test_finding_metadata_does_not_draw_from_a_generator_of_pytorch(draw):
+    def program(x, generator):
+        given = {"p": 0.5} if draw == "geometric_" else {}
+        return getattr(x.clone(), draw)(**given, generator=generator)
+
+    compiled = jit(program, fallback="error")
+    ours, eagers = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
+    for _ in range(3):
+        assert torch.equal(compiled(torch.ones(3, 4), ours), program(torch.ones(3, 4), eagers))
+    assert torch.equal(ours.get_state(), eagers.get_state())

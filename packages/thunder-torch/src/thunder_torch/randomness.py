@@ -8,7 +8,7 @@ draws what eager execution draws. Nothing draws twice: what must be run again, f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,11 @@ class Generators:
         given = _generator_of(call)
         return cls(_devices(values), ()) if given is None else cls((), (given,))
 
+    @classmethod
+    def given_to(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generators:
+        """Return those among arguments."""
+        return cls((), tuple(_generators_in((args, kwargs))))
+
     @property
     def count(self) -> int:
         """How many there are."""
@@ -92,6 +97,10 @@ class Generators:
         set_generator_states(self.devices, states[0])
         for generator, state in zip(self.given, states[1], strict=True):
             generator.set_state(state)
+
+    def unchanged(self) -> AbstractContextManager[None]:
+        """Set them back after a ``with`` block."""
+        return self.replaying(self.states())
 
     @contextmanager
     def replaying(self, states: tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]) -> Iterator[None]:

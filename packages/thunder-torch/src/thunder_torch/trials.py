@@ -22,6 +22,7 @@ from thunder_ir.unknown import terms_of
 from thunder_torch.convert import fake_of, from_torch_device, to_torch_device
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 from thunder_torch.names import name_of
+from thunder_torch.randomness import Generators
 from thunder_torch.specs import NUMBERS, TensorSpec, map_specs, map_tensors, spec_of_result, tensors_of
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
@@ -197,7 +198,10 @@ def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 
 def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a call returns for real tensors of made-up values, changed where they contradict each other."""
+    """Return what a call returns for real tensors of made-up values, changed where they contradict each other.
+
+    The generators that the call is given are left as they were.
+    """
     name = name_of(function)
     if name.endswith("ctc_loss"):
         _fit_lengths(*args, **kwargs)
@@ -205,7 +209,8 @@ def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         _fit_batches(*args, **kwargs)
     if name.endswith("_pad_packed_sequence"):
         _fit_rows(*args, **kwargs)
-    return function(*args, **kwargs)
+    with Generators.given_to(args, kwargs).unchanged():
+        return function(*args, **kwargs)
 
 
 def _fit_batches(data: Any, lengths: Any, batch_first: bool) -> None:
