@@ -264,3 +264,29 @@ def test_hooks_on_tensors_are_those_of_the_call(name):
         compiled(x, given).backward()
         eager(y, given).backward()
         torch.testing.assert_close(x.grad, y.grad)
+
+
+class Holder:
+    def __init__(self, function):
+        self.function = function
+
+
+GIVEN = {
+    "argument": (lambda f, x: f(x), lambda f: f),
+    "item": (lambda f, x: f[0](x), lambda f: [f]),
+    "attribute": (lambda f, x: f.function(x), Holder),
+    "closure": (lambda f, x: f(x), lambda f: lambda x: f(x)),
+    "partial": (lambda f, x: f(x), functools.partial),
+    "vmap": (lambda f, x: torch.vmap(f)(x), lambda f: f),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_another_compiled_function_is_another_program(name):
+    program, given = GIVEN[name]
+    functions = [torch.sin, lambda x: x * 3, lambda x: x * 4]
+    outer, inner = jit(program, fallback="error"), [jit(f) for f in functions]
+    x = torch.ones(3)
+    for place in (0, 1, 2, 1, 0):
+        torch.testing.assert_close(outer(given(inner[place]), x), functions[place](x))
+    assert cache_misses(outer) == 3

@@ -295,6 +295,6 @@ def _compiled_before(acquisition: Acquiring, function: Any) -> Any:
     inner = compiles(function) if ours else compiled_by_torch(function)
     if inner is None:
         return None
-    if acquisition.external.source_of(function) is not None:
+    if acquisition.external.stays(function):
         acquisition.external.hold(inner, getattr(function, "__name__", "compiled"))
     return Interpreted(inner)
