@@ -246,3 +246,25 @@ def test_an_index_of_constants_that_fits_leaves_no_call_if_nobody_reads_it(index
 def test_the_complement_of_floats_is_refused_in_eagers_words(device):
     with pytest.raises(TypeError, match="only implemented on integer and Boolean-type tensors"):
         jit(lambda x: ~x)(torch.ones(2, device=device))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [lambda x: x @ x, lambda x: x.view(7), lambda x: x[7], lambda x: x.sum(5), lambda x: torch.cat([x, x[0]])],
+    ids=["matmul", "view", "index", "sum", "cat"],
+)
+def test_the_context_of_an_error_is_what_was_being_handled(operation):
+    def program(x, first):
+        try:
+            try:
+                if first:
+                    raise KeyError("first")
+                operation(x)
+            except KeyError:
+                operation(x)
+        except (RuntimeError, IndexError) as error:
+            return repr(error.__context__), repr(error.__cause__), x + 1
+
+    compiled, x = jit(program, fallback="error"), torch.ones(3, 4)
+    for first in (True, False):
+        assert compiled(x, first)[:2] == program(x, first)[:2] == ("KeyError('first')" if first else "None", "None")

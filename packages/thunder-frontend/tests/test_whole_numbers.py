@@ -1,5 +1,6 @@
 """Integers that a program makes of floats which only the run tells: open, and looked at where Python needs their values."""
 
+import enum
 import math
 
 import pytest
@@ -62,3 +63,34 @@ def test_a_choice_by_a_number_that_is_drawn():
             results.append((run(torch.ones(2)), torch.get_rng_state()))
         torch.testing.assert_close(*results)
     assert cache_misses(compiled) <= 4
+
+
+class Width(enum.IntEnum):
+    NARROW = 2
+    WIDE = 3
+
+
+class Length(int):
+    pass
+
+
+FACTORIES = {
+    "zeros": lambda n: torch.zeros(n),
+    "ones": lambda n: torch.ones((n, 2)),
+    "full": lambda n: torch.full((n,), n),
+    "eye": lambda n: torch.eye(n),
+    "empty": lambda n: torch.empty(n, n).fill_(1),
+    "new_zeros": lambda n: torch.ones(1).new_zeros(n),
+    "layer": lambda n: torch.nn.Linear(n, n),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_sizes_of_classes_derived_from_int_are_integers(name):
+    def program(n):
+        made = FACTORIES[name](n)
+        return made.weight * 0 if name == "layer" else made
+
+    compiled = jit(program, fallback="error")
+    for n in (Width.NARROW, Length(2), Width.WIDE, Length(3), 2):
+        torch.testing.assert_close(compiled(n), program(n))

@@ -72,6 +72,22 @@ def test_frames_of_generators_are_shown():
         assert entries(caught(interpret(program))) == entries(caught(program))
 
 
+def test_an_error_in_a_lookaside_has_what_was_being_handled_as_its_context():
+    def program():
+        try:
+            try:
+                raise KeyError("first")
+            except KeyError:
+                fails()
+        except ValueError as error:
+            return repr(error.__context__)
+
+    def broken():
+        raise ValueError("second")
+
+    assert interpret(program, lookasides={fails: broken})() == "KeyError('first')"
+
+
 def test_an_error_in_a_lookaside_surfaces_with_the_users_frames():
     def broken(x):
         raise KeyError("broken")

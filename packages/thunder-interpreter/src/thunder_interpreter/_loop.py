@@ -115,8 +115,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
     if machine.raised is not None:
         machine.raised(error)
     traceback = strip(error.__traceback__)
-    if traceback is None:
-        chain_context(frame, error)
+    chain_context(frame, error)
     while True:
         kind = type(frame)
         if kind is Frame:

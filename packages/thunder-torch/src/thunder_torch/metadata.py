@@ -252,8 +252,9 @@ def _run(
     except UnsupportedMutationError:
         raise
     except Exception as error:
-        _refuse_lack_of_values(function, args, kwargs)
-        return on_real_tensors(function, args, kwargs, error, known)
+        problem = error
+    _refuse_lack_of_values(function, args, kwargs)
+    return on_real_tensors(function, args, kwargs, problem, known)  # what it raises has no error of fakes as its context
 
 
 def _refuse_lack_of_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -346,7 +346,9 @@ class Calls(Recorder):
         if cls is slice:
             ends = (tree.start, tree.stop, tree.step)
             return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])
-        if hasattr(cls, "__index__") and not isinstance(tree, (int, Proxy, torch._C.ScriptObject)):
+        if cls in (int, bool) or isinstance(tree, (Proxy, torch._C.ScriptObject)):
+            return tree
+        if hasattr(cls, "__index__"):
             return operator.index(tree)  # as PyTorch took it, and was watched to take it, before it asked for this
         return tree
 
