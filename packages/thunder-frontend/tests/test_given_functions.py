@@ -290,3 +290,25 @@ def test_another_compiled_function_is_another_program(name):
     for place in (0, 1, 2, 1, 0):
         torch.testing.assert_close(outer(given(inner[place]), x), functions[place](x))
     assert cache_misses(outer) == 3
+
+
+def test_the_forward_of_another_compiled_module_is_another_program():
+    class Scaled(torch.nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, x):
+            return x * self.factor
+
+    modules, x = [jit(Scaled(factor)) for factor in (2.0, 3.0)], torch.ones(3)
+    for program, given in ((lambda f, x: f(x), lambda m: m.forward), (lambda m, x: m.forward(x), lambda m: m)):
+        compiled = jit(program, fallback="error")
+        for module in (*modules, modules[0]):
+            torch.testing.assert_close(compiled(given(module), x), x * module.factor)
+        modules[0].factor = 4.0
+        torch.testing.assert_close(compiled(given(modules[0]), x), x * 4)
+        with_both = jit(lambda f, m, x: f(x) + m.forward(x), fallback="error")
+        for one in modules:
+            for other in modules:
+                torch.testing.assert_close(with_both(one.forward, other, x), x * (one.factor + other.factor))

@@ -254,7 +254,7 @@ def _run(
     except Exception as error:
         problem = error
     _refuse_lack_of_values(function, args, kwargs)
-    return on_real_tensors(function, args, kwargs, problem, known)  # what it raises has no error of fakes as its context
+    return on_real_tensors(function, args, kwargs, problem, known)  # raises with no context of fakes
 
 
 def _refuse_lack_of_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ from thunder_frontend._torch_versions import FUNCTION_APPLY
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import held_by_class
 from thunder_guards.own_code import package_of
+from thunder_guards.sources import Source
 from thunder_interpreter import DECLINED, Interpreted
 from thunder_tracing.tensors.constants import variable
 from thunder_tracing.tensors.foreach import of_lists
@@ -295,6 +296,10 @@ def _compiled_before(acquisition: Acquiring, function: Any) -> Any:
     inner = compiles(function) if ours else compiled_by_torch(function)
     if inner is None:
         return None
-    if acquisition.external.stays(function):
-        acquisition.external.hold(inner, getattr(function, "__name__", "compiled"))
+    external, source = acquisition.external, acquisition.external.source_of(function)
+    if source is not None and ours and isinstance(inner, types.MethodType):  # read again it is another
+        external.read(source, "attribute", "__self__", inner.__self__)
+        external.read(Source(source, "attribute", "__func__"), "attribute", "function", inner.__func__)
+    elif external.stays(function):
+        external.hold(inner, getattr(function, "__name__", "compiled"))
     return Interpreted(inner)
