@@ -79,3 +79,16 @@ def test_arguments_may_have_any_name(name):
         with torch.no_grad():
             torch.testing.assert_close(compiled(x, **{name: other}), module(x, **{name: other}))
     assert cache_misses(compiled) == 2
+
+
+def test_too_many_arguments_are_counted_without_defaults():
+    def scaled(x, *, by=2, and_by=()):
+        return x * by
+
+    for call in (scaled, lambda x, y: scaled(x, y), lambda x, y: scaled(x, y, by=3)):
+        messages = []
+        for run in (call, jit(call)):
+            with pytest.raises(TypeError) as raised:
+                run(torch.ones(2), torch.ones(2))
+            messages.append(str(raised.value))
+        assert messages[0] == messages[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import typing
 from types import FunctionType
 from typing import Any
@@ -166,6 +167,8 @@ class FunctionReads:
     def _defaults(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
         external = self._external
         code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
+        if len(args) > code.co_argcount and not code.co_flags & inspect.CO_VARARGS:
+            return  # which raises, and counts what the caller gave
         external.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
         external.know(named, held(named, f"{function.__qualname__}.__kwdefaults__"))
         first = code.co_argcount - len(defaults)
