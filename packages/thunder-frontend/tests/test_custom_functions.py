@@ -451,3 +451,46 @@ def test_a_tensor_that_a_custom_function_was_not_given_is_no_result():
     apply = function(lambda ctx, x: held, lambda ctx, g: g).apply
     with pytest.raises(AcquisitionError, match=r"Shares returns .*held.*, which it was not given"):
         jit(lambda x: apply(x), fallback="error")(torch.ones(2, 3, requires_grad=True))
+
+
+class AddsALoss(torch.autograd.Function):
+    """The gradient of a loss that is added to that of whatever a model computes, where that has one."""
+
+    @staticmethod
+    def forward(ctx, x, loss):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, torch.ones(())
+
+
+class AddsToCotangents(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * 2, y * 3
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return g * 2, h + 5
+
+
+def with_a_loss(x, y):
+    return AddsALoss.apply(x * 2, (y * y).sum()), x * y
+
+
+def with_a_loss_within(x, y):
+    z = AddsALoss.apply(x * 2, (y * y).sum())
+    return z.sum(), z * y, x.exp()
+
+
+@pytest.mark.parametrize("program", [with_a_loss, with_a_loss_within, AddsToCotangents.apply])
+def test_a_backward_that_adds_to_what_comes_runs_where_some_of_it_comes(program):
+    compiled = jit(lambda x, y: program(x, y), fallback="error")
+    for used in ((0,), (1,), (0, 1), (-1,), (1,), (0,)):
+        gradients = []
+        for run in (compiled, program):
+            leaves = [torch.arange(1.0, 4.0).requires_grad_() for _ in range(2)]
+            results = run(*leaves)
+            gradients.append(torch.autograd.grad(sum(results[i].sum() for i in used), leaves, allow_unused=True))
+        torch.testing.assert_close(*gradients)

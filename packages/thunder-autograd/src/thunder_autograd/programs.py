@@ -15,10 +15,12 @@ class Marker(Enum):
     """Tags of calls that derivative passes make and know again."""
 
     ACCUMULATES = auto()
+    ARRIVES = auto()
     DRAWS_APART = auto()
 
 
 ACCUMULATES = Marker.ACCUMULATES  # adds two cotangents of one value
+ARRIVES = Marker.ARRIVES  # returns all cotangents of a call: what is missing of them is zeros if any is there
 DRAWS_APART = Marker.DRAWS_APART  # draws other random numbers than the call whose rule made it
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
 from thunder_autograd.programs import (
     ACCUMULATES,
+    ARRIVES,
     DRAWS_APART,
     Joint,
     differentiable_outputs,
@@ -93,11 +94,25 @@ def without_zeros(
         elif missing and ACCUMULATES in bound.tags:
             (term,) = [p for p in read if p.name not in zero]
             alias[made[0]] = alias.get(term.name, term)
+        elif missing and ARRIVES in bound.tags and not any([has_open_sizes(p) for p in missing]):
+            kept += [(id(bound), call) for call in _arriving(bound, zero, alias)]
         elif missing:
             return None
         else:
             kept.append((id(bound), bound.substituted(alias)))
     return kept
+
+
+def _arriving(bound: BoundSymbol, zero: Collection[str], alias: dict[str, Any]) -> list[BoundSymbol]:
+    """Return the calls that make zeros of the cotangents of a call which are missing; the others are what they are."""
+    builder = Builder(None, DEFAULT.language)
+    with recording(builder):
+        for given, arrived in zip(bound.inputs, bound.outputs, strict=True):
+            if given.name in zero:
+                _zeros(arrived, builder).name = arrived.name
+            else:
+                alias[arrived.name] = alias.get(given.name, given)
+    return builder.bound_symbols
 
 
 def remaining_gradients(
@@ -139,8 +154,12 @@ def _specialised(
     """Return what is left of the gradient of an input where the values in ``zero`` are, zeros if it is in ``zeros``."""
     if gradient is None or gradient.name not in zero:
         return substitute(gradient, alias)
-    known = isinstance(value, TensorProxy) and not any([isinstance(d, Proxy) for d in value.shape])
-    return _zeros(value, builder) if known and value.name in zeros else None
+    return _zeros(value, builder) if not has_open_sizes(value) and value.name in zeros else None
+
+
+def has_open_sizes(value: Proxy) -> bool:
+    """Whether a value is no tensor of known sizes."""
+    return not isinstance(value, TensorProxy) or any([isinstance(d, Proxy) for d in value.shape])
 
 
 def differentiable_gradients(split: Split, rule_of: RuleOf | None = None) -> tuple[Trace, set[str]]:

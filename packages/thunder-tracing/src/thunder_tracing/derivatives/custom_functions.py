@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import Traits
+from thunder_autograd import ARRIVES, Traits
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import (
     BoundSymbol,
@@ -99,6 +99,22 @@ class Pullback:
     bound_symbols: list[BoundSymbol]
     gradients: list[Any]
 
+
+_arrived = Symbol(
+    "arrived",
+    "custom",
+    meta=lambda *cotangents: tuple([c.like() for c in cotangents]),
+    decomposition=lambda *cotangents: cotangents,
+)
+"""All cotangents that ``backward`` gets: where some are missing when the program runs, they are zeros, and it runs."""
+
+_where_arrived = Symbol(
+    "where_arrived",
+    "custom",
+    meta=lambda gradient, cotangent: gradient.like(),
+    decomposition=lambda gradient, cotangent: gradient,
+)
+"""A gradient that ``backward`` returns, which is none where no cotangent came: what does not depend on one, either."""
 
 MOST_WITHOUT_ZEROS = 3
 """Up to how many results a function may have that wants no zeros: ``backward`` is recorded for each subset of them."""
@@ -318,10 +334,14 @@ class CustomFunctions:
             values = [next(tensors) if tensor else None for tensor in there]
             present = tuple([p and v is not None for p, v in zip(complete, values, strict=True)])
             found = pullbacks.get(present, pullbacks[complete])
+            builder = current_builder()
+            with builder.tagged(ARRIVES):
+                arrived = iter(_arrived(*[c for c in given if c is not None]))
             for proxy, cotangent in zip(cotangents, given, strict=True):
-                known[proxy.name] = cotangent if cotangent is not None else zeros_like(proxy)
+                known[proxy.name] = next(arrived) if cotangent is not None else zeros_like(proxy)
             record_again(found.bound_symbols, known)
-            return tuple(None if g is None else substitute(g, known) for g in found.gradients)
+            first = next(known[p.name] for p, c in zip(cotangents, given, strict=True) if c is not None)
+            return tuple(None if g is None else _where_arrived(substitute(g, known), first) for g in found.gradients)
 
         def rule(*args: Any) -> Any:
             made, known = run(*args)
