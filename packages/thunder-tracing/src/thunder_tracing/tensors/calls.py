@@ -155,7 +155,6 @@ class Calls(Recorder):
         self._tensors: dict[int, TracedTensor] = {}
         self.met_numbers = False
         self.changes = 0
-        self.hooks: dict[str, list[Callable[..., Any]]] = {}
         self.stages = Stages()
         self.reached: set[int] = set()
         self.unseen = UnseenWrites()
@@ -528,10 +527,6 @@ class Calls(Recorder):
     @abstractmethod
     def from_outside(self) -> list[TracedTensor]:
         """Return what stands for external tensors."""
-
-    @abstractmethod
-    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> Any:
-        """Do what ``Tensor.register_hook`` does."""
 
     @abstractmethod
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:
