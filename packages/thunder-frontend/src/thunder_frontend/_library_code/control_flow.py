@@ -74,7 +74,7 @@ def while_loop(
     return without_gradients("while_loop", carried)
 
 
-def without_gradients(name: str, results: Any) -> Any:
+def without_gradients(name: str, results: object) -> Any:
     """Return the results of an operator that looked at a tensor.
 
     Raises:

@@ -117,7 +117,7 @@ class ModuleLookasides:
         self._calls.tells = before
 
 
-def _refuse_backward_hooks(module: torch.nn.Module, *_: Any) -> Any:
+def _refuse_backward_hooks(module: torch.nn.Module, *_: object) -> Any:
     """Refuse the hooks of a module that autograd calls; PyTorch's own class does nothing where it does not record."""
     if torch.is_grad_enabled():
         raise AcquisitionError(

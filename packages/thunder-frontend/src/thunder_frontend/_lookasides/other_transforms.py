@@ -61,7 +61,7 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
     }
 
 
-def _refuse_to_linearize(*_: Any, **__: Any) -> None:
+def _refuse_to_linearize(*_: object, **__: object) -> None:
     raise AcquisitionError("torch.func.linearize traces its function itself; use torch.func.jvp, or call it outside")
 
 

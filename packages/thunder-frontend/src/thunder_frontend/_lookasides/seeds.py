@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -33,7 +34,7 @@ def of_wrapper(acquisition: Acquiring, function: object) -> Any:
     return None
 
 
-def _between_programs(acquisition: Acquiring, function: Any, *args: Any, **kwargs: Any) -> Any:
+def _between_programs(acquisition: Acquiring, function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     found = acquisition.paused(function, args, kwargs) if type(function) is FunctionType else DECLINED
     if found is DECLINED:
         raise AcquisitionError(

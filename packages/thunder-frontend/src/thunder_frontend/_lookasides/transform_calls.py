@@ -24,8 +24,8 @@ def flat_vmap(
     size: Any,
     in_dims: list[int | None],
     args: list[Any],
-    structure: Any,
-    out_dims: Any,
+    structure: pytree.TreeSpec,
+    out_dims: int | tuple[int, ...] | None,
     randomness: str,
     **kwargs: Any,
 ) -> Any:

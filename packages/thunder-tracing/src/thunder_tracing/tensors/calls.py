@@ -74,8 +74,6 @@ T = torch.Tensor
 class LeavesOfAutograd(Protocol):
     """Which tensors are leaves: see :class:`thunder_tracing.tensors.leaves.Leaves`."""
 
-    retaining: list[TracedTensor]
-
     def begin(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
 
@@ -90,9 +88,6 @@ class LeavesOfAutograd(Protocol):
 
     def possible(self) -> list[TracedTensor]:
         """Return the tensors that may be leaves which require grad."""
-
-    def retain(self, tensor: TracedTensor) -> None:
-        """Let a tensor that the program computed keep the gradients that come to it."""
 
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""
