@@ -64,6 +64,7 @@ MISSING = fill(
         "torch.utils._device.DeviceContext",
         "torch.utils._python_dispatch._push_mode",
         "torch.utils._pytree",
+        "torch.utils._pytree.TreeSpec",
         "torch.utils._pytree.tree_flatten",
         "torch.utils._pytree.tree_leaves",
         "torch.utils._pytree.tree_map_only",

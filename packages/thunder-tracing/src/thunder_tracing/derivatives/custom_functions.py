@@ -236,7 +236,7 @@ class CustomFunctions:
         return tensor
 
     def _differentiable(
-        self, cls: object, context: Context, args: list[Any], results: list[Any], count: int, forward: list[BoundSymbol]
+        self, cls: type, context: Context, args: list[Any], results: list[Any], count: int, forward: list[BoundSymbol]
     ) -> list[Any]:
         """Record the call as one composite whose rule is the user's ``backward``.
 
