@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -88,6 +89,13 @@ class Known(ABC):
             self.depends_on_identity(value())
         elif type(value) not in NOTHING_INSIDE:
             self.log.append(("touch", value))
+
+    def stays(self, value: object) -> bool:
+        """Whether an object is external; it is guarded to be the very same one on every call then."""
+        if isinstance(value, types.MethodType):  # each time that it is read it is another one
+            return self.stays(value.__self__)
+        self.fix_identity(value)
+        return self.source_of(value) is not None
 
     def fix_hash(self, value: object) -> None:
         """Guard that an object whose hash tells which one it is, or such a part of a tuple, is the very same.
