@@ -7,11 +7,12 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as map_slices
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
-from torch.func import vmap
+from torch.func import grad, jvp, vmap
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.testing import assert_close
 
 from thunder_frontend import cache_misses, explain, jit
+from thunder_guards.errors import AcquisitionError
 
 
 def data():
@@ -37,8 +38,7 @@ def test_loops_over_what_is_known(program):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "trained"])
-def test_choices_by_tensors(sign, frozen):
+def test_choices_by_tensors(sign):
     def program(x, y, w):
         return torch.cond(
             x.sum() > 0,
@@ -48,41 +48,45 @@ def test_choices_by_tensors(sign, frozen):
         )
 
     x, y, w = data()
-    y, w = (y.detach(), w.detach()) if frozen else (y, w)
-    x = (x - x.mean() + 1) * sign
-    result, expected = jit(program, fallback="error" if frozen else "split")(x, y, w), program(x, y, w)
-    assert_close(result, expected)
-    if not frozen:
-        assert_close(*[torch.autograd.grad(sum(r.values()).sum(), (y, w)) for r in (result, expected)])
+    same_as_eager(program, (x - x.mean() + 1) * sign, y, w, strides=False)
 
 
-def test_each_branch_that_calls_take_has_a_program():
-    def program(x, w):
-        return torch.cond(x.sum() > 0, lambda t: w @ t, lambda t: (w * t).sum(0) + w[1], (x,))
+def test_a_choice_is_made_by_each_run():
+    def program(x, y, w):
+        def first(t):
+            with torch.no_grad():
+                c = w @ t
+            return c * (w @ t)
 
-    w = data()[2].detach()
+        return torch.cond(x.sum() > 0, first, lambda t: (w * t).sum(0).detach() + w[1], (y,))
+
+    x, y, w = data()
     compiled = jit(program)
-    for _ in range(2):
-        for sample in (torch.ones(3), -torch.ones(3)):
-            assert_close(compiled(sample, w), program(sample, w))
-    assert cache_misses(compiled) == 2
+    for sample in (torch.ones(3), -torch.ones(3)):
+        result, expected = compiled(sample, y, w), program(sample, y, w)
+        assert_close(result, expected)
+        assert_close(*[torch.autograd.grad(r.sum(), (y, w), allow_unused=True) for r in (result, expected)])
+    assert cache_misses(compiled) == 1
 
 
-def test_what_a_branch_that_is_not_taken_reads_gets_zeros_for_a_gradient():
-    def program(y, w):
-        return torch.cond(y.sum() > 0, lambda t: t * 2, lambda t: t * w[0], (y,)).sum()
+def test_choices_are_differentiated_and_batched():
+    def power(t):
+        return torch.cond(t.sum() > 0, lambda t: t**2, lambda t: t**3, (t,))
 
-    compiled, y, w = jit(program, fallback="split"), torch.ones(3, requires_grad=True), data()[2]
-    for run in (program, compiled):
-        assert [g.sum() for g in torch.autograd.grad(run(y, w), (y, w))] == [6, 0]
-
-
-def test_choices_under_transforms_are_those_of_eager():
-    def power(x):
-        return vmap(lambda t: torch.cond(t.sum() > 0, lambda t: t**2, lambda t: t**3, (t,)))(x)
-
+    compiled = jit(
+        lambda x: (
+            vmap(grad(lambda t: power(t).sum()))(x),
+            vmap(grad(lambda t: grad(lambda u: power(u))(t)))(x[:, 0]),
+            jvp(power, (x[0],), (x[1],)),
+        )
+    )
     x = torch.tensor([[1.0, 2.0], [-1.0, -3.0], [2.0, -1.0]])
-    assert_close(jit(power, fallback="split")(x), power(x))
+    up = x.sum(1, keepdim=True) > 0
+    gradients, second, (value, tangent) = compiled(x)
+    assert_close(gradients, torch.where(up, 2 * x, 3 * x**2))
+    assert_close(second, torch.where(x[:, 0] > 0, 2.0, 6 * x[:, 0]))
+    assert_close(value, x[0] ** 2)
+    assert_close(tangent, 2 * x[0] * x[1])
 
 
 def test_loops_until_a_tensor_says_so():
@@ -96,20 +100,38 @@ def test_loops_until_a_tensor_says_so():
         return count, y
 
     _, y, w = data()
-    for weight, fallback in ((w.detach(), "error"), (w, "split")):
-        compiled = jit(program, fallback=fallback)
-        for scale in (1, 3, 100):
-            count, result = compiled(y.detach() * scale, weight)
-            rounds, value = expected(y.detach() * scale, weight)
-            assert count == rounds
-            assert_close(result, value)
+    compiled = jit(program)
+    for scale in (1, 3, 100):
+        count, result = compiled(y * scale, w)
+        rounds, value = expected(y * scale, w)
+        assert count == rounds
+        assert_close(result, value)
+        if rounds:
+            assert_close(torch.autograd.grad(result.sum(), w), torch.autograd.grad(value.sum(), w))
+    assert cache_misses(compiled) == 1
 
 
-def test_loops_that_are_not_gone_through_return_copies():
-    y = torch.ones(3)
-    (result,) = jit(lambda y: while_loop(lambda t: t.sum() < 0, lambda t: (t * 2,), (y,)))(y)
-    result.add_(1)
-    assert y.sum() == 3
+KEPT: list[int] = []
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (lambda y: torch.cond(y.sum() > 0, lambda t: (KEPT.append(1), t * 2)[1], lambda t: t * 1, (y,)), "changes"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: y.mul_(2), lambda t: t * 1, (y,)), "from outside"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: y[:1].mul_(2), lambda t: t[:1] * 1, (y,)), "from outside"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: t.mul_(2), lambda t: t * 1, (y,)), "writes to its arguments"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: t[:1], lambda t: t * 1, (y,)), "the same shape"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: (t, t), lambda t: t * 1, (y,)), "the same structure"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: 1.0, lambda t: 2.0, (y,)), "return tensors"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t, n: t * n, lambda t, n: t, (y, 2)), "take tensors"),
+        (lambda y: while_loop(lambda t: t.sum() < 9, lambda t: (t[:1],), (y,)), "shapes, dtypes"),
+    ],
+)
+def test_what_a_choice_cannot_do_is_refused(program, message):
+    with pytest.raises(AcquisitionError, match=message):
+        jit(program, outcomes=0)(torch.ones(3))
+    assert KEPT == []
 
 
 def test_attention_with_functions_of_scores_and_places():

@@ -1,4 +1,4 @@
-"""What is interpreted in place of PyTorch's operators that take functions: they are written out."""
+"""What is interpreted in place of PyTorch's operators that take functions: loops over what is known are written out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch.utils import _pytree as pytree
 
-from thunder_guards.errors import AcquisitionError
+from thunder_frontend._library_code.module_calls import answered
 from thunder_interpreter import Interpreted
 
 
@@ -56,41 +56,22 @@ def associative_scan(combine: Callable[..., Any], xs: Sequence[Any], additional_
     return generic_associative_scan(combine, xs, additional_inputs=additional_inputs)  # type: ignore[no-untyped-call]
 
 
+choose = answered("choose")
+"""``(pred, true_fn, false_fn, operands)``: does what ``torch.cond`` does for a tensor."""
+
+
 def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
-    """Do what ``torch.cond`` does: a tensor chooses as in an ``if`` statement."""
-    results = true_fn(*operands) if pred else false_fn(*operands)
-    return without_gradients("cond", results) if isinstance(pred, torch.Tensor) else results
+    """Do what ``torch.cond`` does."""
+    if isinstance(pred, torch.Tensor):
+        return choose(pred, true_fn, false_fn, operands)
+    return true_fn(*operands) if pred else false_fn(*operands)
 
 
-def while_loop(
-    condition: Callable[..., Any], body: Callable[..., Any], carried: Sequence[Any], additional: Sequence[Any]
-) -> Any:
-    """Do what ``torch.while_loop`` does, which returns copies of what it does not go through."""
-    if not condition(*carried, *additional):
-        return tuple([value.clone() if isinstance(value, torch.Tensor) else value for value in carried])
-    carried = body(*carried, *additional)
-    while condition(*carried, *additional):
-        carried = body(*carried, *additional)
-    return without_gradients("while_loop", carried)
-
-
-def without_gradients(name: str, results: object) -> Any:
-    """Return the results of an operator that looked at a tensor.
-
-    Raises:
-        AcquisitionError: they require grad. PyTorch gives zeros to what it did not go through, which is not known here.
-    """
-    if any([isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in pytree.tree_leaves(results)]):
-        raise AcquisitionError(
-            f"torch.{name} of what requires grad is differentiated by PyTorch alone; use an if statement or torch.where"
-        )
-    return results
-
+WHILE_LOOP = while_loop_op
 
 OPERATORS: dict[Any, Any] = {
     scan_op: Interpreted(scan),
     cond_op: Interpreted(cond),
-    while_loop_op: Interpreted(while_loop),
     map_impl: Interpreted(map_slices),
     associative_scan_op: Interpreted(associative_scan),
     flex_attention: Interpreted(math_attention),

@@ -19,10 +19,11 @@ from torch.utils._python_dispatch import _push_mode
 from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._library_code import in_python, module_calls
 from thunder_frontend._library_code.beneath_torch import is_replaced
-from thunder_frontend._library_code.control_flow import OPERATORS, without_index_mode
+from thunder_frontend._library_code.control_flow import OPERATORS, WHILE_LOOP, choose, without_index_mode
 from thunder_frontend._library_code.distributed_calls import COLLECTIVES
 from thunder_frontend._library_code.other_compilers import compiled_by_torch, leave_uncompiled, why_as_it_is
 from thunder_frontend._lookasides import transformer_encoders
+from thunder_frontend._lookasides.branches import Branches
 from thunder_frontend._lookasides.cached_functions import with_cache
 from thunder_frontend._lookasides.checks import checks
 from thunder_frontend._lookasides.draws import Draws
@@ -83,7 +84,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
         **Draws(acquisition).lookasides(),
         **acquisition.inference_modes.lookasides(),
         **identities(acquisition),
-        **OPERATORS,
+        **_of_control_flow(acquisition),
         **_of_executors(acquisition),
         **COLLECTIVES,
         **IN_PLACE,
@@ -223,6 +224,11 @@ def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
         **acquisition.prints.to_streams(),
         torch.autograd.Variable: functools.partial(variable, acquisition),
     }
+
+
+def _of_control_flow(acquisition: Acquiring) -> dict[Any, Any]:
+    branches = Branches(acquisition)
+    return {**OPERATORS, choose: branches.cond, WHILE_LOOP: branches.while_loop}
 
 
 def _of_executors(acquisition: Acquiring) -> dict[Any, Any]:
