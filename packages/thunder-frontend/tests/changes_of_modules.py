@@ -182,8 +182,9 @@ case(
 )
 case(
     "backward hooks without gradients",
-    LINEAR.format("M22"),
-    "with torch.no_grad():\n    y = M22(y)",
+    LINEAR.format("M22") + "\nCONTEXT = torch.no_grad",
+    "y = M22(y)",
     "H22 = M22.register_full_backward_hook(lambda m, i, o: None)",
+    "CONTEXT = contextlib.nullcontext",
     "H22.remove()",
 )
