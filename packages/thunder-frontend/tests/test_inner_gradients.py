@@ -8,18 +8,12 @@ from torch.autograd import grad
 
 from thunder_frontend import AcquisitionError, FallbackWarning, jit
 
-PROGRAMS, IN_PYTHON = [], []
+PROGRAMS = []
 
 
 def program(function):
     """File a program."""
     PROGRAMS.append(function)
-    return function
-
-
-def in_python(function):
-    """File a program that calls what is for autograd itself to heed."""
-    IN_PYTHON.append(function)
     return function
 
 
@@ -150,7 +144,7 @@ def by_itself(x):
     return *grad(y, y, torch.ones_like(y)), *grad(x, x, torch.ones_like(x) * 2), *grad((y * 2).sum(), [y, y, x])
 
 
-@in_python
+@program
 def retained(x):
     y = x * 2
     z = y.sin()
@@ -162,7 +156,7 @@ def retained(x):
     return first, y.grad, z.grad, y.retains_grad, y
 
 
-@in_python
+@program
 def retained_where_gradients_are_returned(x):
     y = x * 2
     y.retain_grad()
@@ -171,7 +165,7 @@ def retained_where_gradients_are_returned(x):
     return *first, y.grad, *grad(s, [y, x])
 
 
-@in_python
+@program
 def retained_with_a_graph(x):
     y = x * 2
     y.retain_grad()
@@ -179,7 +173,7 @@ def retained_with_a_graph(x):
     return y.grad.requires_grad, y.grad, *grad(y.grad.sum(), x)
 
 
-@in_python
+@program
 def retained_and_written_to(x):
     y = x.sin()
     y.retain_grad()
@@ -188,7 +182,7 @@ def retained_and_written_to(x):
     return y.grad
 
 
-@in_python
+@program
 def given_to_tensors_on_the_way(x):
     y = x * 2
     z = y.sin()
@@ -243,16 +237,6 @@ def test_gradients_inside_are_those_of_eager(function, kind):
         assert flags == expected_flags or function in VIEWS_WRITTEN_TO
 
 
-@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning", "ignore:Using backward")
-@pytest.mark.parametrize("function", IN_PYTHON, ids=lambda f: f.__name__)
-def test_gradients_that_tensors_on_the_way_keep_are_those_of_eager(function):
-    with pytest.raises(AcquisitionError, match="retain_grad|inputs="):
-        jit(function, fallback="error")(LEAVES["contiguous"]().requires_grad_())
-    (found, _), (expected, _) = [outcome(run, "contiguous") for run in (jit(function, fallback="split"), function)]
-    torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_a_result_retains_its_gradient_if_the_program_says_so():
     def program(x):
         y = x * 2
@@ -260,7 +244,7 @@ def test_a_result_retains_its_gradient_if_the_program_says_so():
         return (y * y).sum(), y
 
     found = []
-    for function in (program, jit(program, fallback="split")):
+    for function in (program, jit(program)):
         x = torch.ones(3, requires_grad=True)
         loss, y = function(x)
         loss.backward()
@@ -282,7 +266,6 @@ def test_a_copy_of_a_leaf_has_a_copy_of_its_gradient():
     torch.testing.assert_close(found[1], found[0])
 
 
-@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_backward_to_some_inputs_frees_what_it_went_through_only():
     def program(x):
         y = x.sin()
@@ -291,7 +274,7 @@ def test_backward_to_some_inputs_frees_what_it_went_through_only():
         return y, z.grad
 
     found = []
-    for function in (program, jit(program, fallback="split")):
+    for function in (program, jit(program, fallback="error")):
         x = torch.arange(3.0, requires_grad=True)
         y, gradient = function(x)
         y.sum().backward()
@@ -299,7 +282,6 @@ def test_backward_to_some_inputs_frees_what_it_went_through_only():
     torch.testing.assert_close(found[1], found[0])
 
 
-@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_backward_to_some_inputs_frees_them_too():
     def program(x):
         y = x.sin()
@@ -307,7 +289,7 @@ def test_backward_to_some_inputs_frees_them_too():
         (z**2).sum().backward(inputs=[z])
         return z
 
-    for function in (program, jit(program, fallback="split")):
+    for function in (program, jit(program, fallback="error")):
         z = function(torch.arange(3.0, requires_grad=True))
         with pytest.raises(RuntimeError, match="second time"):
             z.sum().backward()

@@ -20,6 +20,12 @@ def viewed(x):
     return y * 2, y, y[0] * 2, y
 
 
+def retaining(x):
+    y = x * 3
+    y.retain_grad()
+    return y + 1, y
+
+
 WRITES = {
     "nothing": lambda t: None,
     "whole": lambda t: t.mul_(2),
@@ -32,7 +38,7 @@ WRITES = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("which", [[1], [0, 1]], ids=["second", "both"])
-@pytest.mark.parametrize("program", [linked, apart, viewed])
+@pytest.mark.parametrize("program", [linked, apart, viewed, retaining])
 def test_results_that_keep_their_gradients_may_be_written_to(program, which, write, dtype):
     def called(function):
         leaf = torch.arange(6.0).to(dtype).reshape(2, 3).requires_grad_()
@@ -97,6 +103,7 @@ def unseen_twice(x):
 
 def unseen_after_a_copy(x):
     y = x * 3
+    y.retain_grad()
     z = torch.nn.functional.dropout(y, 0.0)
     with torch.no_grad():
         y.copy_(torch.ones(3))

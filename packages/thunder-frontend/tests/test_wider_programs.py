@@ -191,9 +191,11 @@ def test_the_gradient_of_a_complex_number_is_not_created_implicitly():
         jit(program)(torch.ones(2, requires_grad=True))
 
 
-def test_leaves_retain_their_gradients_and_what_requires_none_does_not():
+def test_leaves_and_what_is_computed_retain_their_gradients_and_what_requires_none_does_not():
     def program(x, y):
         x.retain_grad()
+        if y.ndim > 1:
+            (x * 2).retain_grad()
         return (x * y).sum()
 
     compiled, x = jit(program), torch.ones(2, requires_grad=True)
@@ -203,6 +205,7 @@ def test_leaves_retain_their_gradients_and_what_requires_none_does_not():
         compiled(torch.ones(2), torch.ones(2))
     with pytest.raises(AcquisitionError, match="call it outside"):
         compiled(x * 2, torch.ones(2))
+    compiled(x, torch.ones(1, 2))
 
 
 def test_a_view_made_without_gradients_of_what_requires_grad_is_a_leaf():

@@ -26,6 +26,10 @@ class Arguments:
         """Return ``None``: objects that are no tensors are parts of the program, as they are."""
         return None
 
+    def stays(self, value: object) -> bool:
+        """Return ``False``: nothing is external."""
+        return False
+
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
         if fact not in self._facts:

@@ -21,6 +21,9 @@ class ExternalState(Protocol):
     def source_of(self, value: object) -> Source | None:
         """Return how the program got at an external object; ``None`` for its own objects and for scalars."""
 
+    def stays(self, value: object) -> bool:
+        """Whether an object is external; it is guarded to be the very same one on every call then."""
+
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
 

@@ -29,6 +29,7 @@ from thunder_tracing.tensors._regenerated import (
     with_contents,
     with_gradient,
     with_history,
+    with_retained_gradient,
 )
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected, outdated
@@ -104,6 +105,9 @@ class Outcome:
             is_other = traced._stands_for is not T or self.calls.any_class  # what kernels return may be of a class
             if is_other and traced._leaf is None and traced._shadow is None:
                 made = Built(AsClass(traced._stands_for), (made,))
+            if traced._retains and self.calls.requires_grad(traced):
+                self._check_kept(traced)
+                made = Built(with_retained_gradient, (made,))
             gradient = traced.__dict__.get("_gradient") if traced._leaf is None else None
             if gradient is not None:
                 made = Built(with_gradient, (made, self._tensor_template(gradient)))
@@ -310,6 +314,18 @@ class Outcome:
             "computes of that then would not add to its gradient; write to a clone() of it, or call retain_grad() on "
             "the result"
         )
+
+    def _check_kept(self, traced: TracedTensor) -> None:
+        """Refuse to let a view of what the caller has keep its gradient: that goes to what it views by the program.
+
+        Raises:
+            AcquisitionError: the program computes something of it, and it leaves the program.
+        """
+        if traced._viewed_as is not None and traced._memory.outside and self._is_read(traced):
+            raise AcquisitionError(
+                "the program calls retain_grad() on a view of a tensor that was computed outside, and computes "
+                "something of the view: that would not add to its gradient; call retain_grad() on a clone() of the view"
+            )
 
     def _history_effects(self, traced: TracedTensor) -> list[Effect]:
         """What gives a tensor of the caller's its history, if that is apart from the memory's."""

@@ -12,6 +12,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import is_dense
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
+from thunder_tracing.derivatives._retained_gradients import retain
 from thunder_tracing.derivatives.external_hooks import hooks_of
 from thunder_tracing.derivatives.inner_gradients import cotangent, listed
 from thunder_tracing.tensors.calls import Calls
@@ -53,8 +54,11 @@ def inner_backward(
         check_not_freed(gone_through, calls.spent)
         leaves = _leaves(calls, reached, asked)
         _refuse_hooks(calls, leaves)
-        if create_graph:
-            found: Sequence[Any] = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
+        inside = _inside(calls, reached, asked)
+        if create_graph or inside:
+            both = (*leaves, *inside)
+            options = {"create_graph": create_graph, "allow_unused": True}
+            found: Sequence[Any] = calls.inner_gradients(results, both, given, **options)
         else:
             pairs = enumerate(zip(results, given, strict=True))
             cotangents = [cotangent(calls, index, calls.value(r), g) for index, (r, g) in pairs]
@@ -62,9 +66,10 @@ def inner_backward(
         if not create_graph and not retain_graph:
             roots = _standing_for(bounds, leaves)
             calls.spent.update(freed(bounds, gone_through - roots))
-        for leaf, made in zip(leaves, found, strict=True):
+        for leaf, made in zip(leaves, found, strict=False):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
+        retain(calls, inside, found[len(leaves) :])
 
 
 def _root(leaf: TracedTensor) -> TensorProxy:
@@ -85,17 +90,17 @@ def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
     """Return the leaves whose gradients are accumulated."""
     if asked is not None:
         for tensor in asked:
-            if not calls.leaves.is_leaf(tensor):
+            if tensor.source is not None and not calls.leaves.is_leaf(tensor):
                 raise AcquisitionError(
-                    f"backward(inputs=) inside of a compiled program would give {tensor.source or 'a tensor'}, which "
-                    "was computed, a gradient; use torch.autograd.grad"
+                    f"backward(inputs=) inside of a compiled program would give {tensor.source}, which was computed "
+                    "outside, a gradient; use torch.autograd.grad"
                 )
-            if tensor._leaf is None and "_input" not in vars(tensor):
+            if tensor._leaf is None and calls.leaves.is_leaf(tensor) and "_input" not in vars(tensor):
                 raise AcquisitionError(
                     "backward(inputs=) inside of a compiled program would give a view, which was made without "
                     "autograd, a gradient; make the view where autograd records it"
                 )
-        return [t for t in asked if _root(t).name in reached]
+        return [t for t in asked if calls.leaves.is_leaf(t) and _root(t).name in reached]
     found = [t for t in calls.leaves.possible() if _root(t).name in reached]
     for tensor in found:
         if tensor._leaf is None and not calls.ask(tensor, "is_leaf", tensor._input.example.is_leaf):
@@ -104,6 +109,19 @@ def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
                 "it; compute that inside as well, pass a detached tensor, or use torch.autograd.grad"
             )
     return found
+
+
+def _inside(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
+    """Return the tensors on the way to the leaves that get gradients."""
+    if asked is None:
+        return [t for t in calls.leaves.retaining if calls.value(t).name in reached]
+    for tensor in asked:
+        if not calls.leaves.is_leaf(tensor):
+            calls.leaves.retain(tensor)
+    names = {calls.value(t).name for t in asked}
+    bounds = calls.builder.bound_symbols
+    through = names | descendants(bounds, names)
+    return [t for t in calls.leaves.retaining if calls.value(t).name in through & reached]
 
 
 def _refuse_hooks(calls: Calls, leaves: Sequence[TracedTensor]) -> None:

@@ -14,6 +14,7 @@ from thunder_ir.passes import leading_to
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import marked, with_rule
+from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.derivatives.external_hooks import with_hooks
 from thunder_tracing.tensors.calls import Calls
@@ -89,9 +90,13 @@ def autograd_grad(
         gone_through -= names - computed_of_others(bounds, names)
         if not (create_graph if retain_graph is None else retain_graph):
             calls.spent.update(freed(bounds, gone_through))
+        inside = [t for t in calls.leaves.retaining if calls.value(t).name in gone_through]
+        retained = retained_gradients(calls, outputs, inside, grad_outputs, create_graph)
     found = calls.inner_gradients(
         outputs, inputs, grad_outputs, *args, retain_graph=retain_graph, create_graph=create_graph, **kwargs
     )
+    with torch._C.DisableTorchFunction():
+        retain(calls, inside, retained)
     if calls.levels.stack:
         return found
     pairs = zip(map(calls.traced, listed(inputs)), found, strict=True)

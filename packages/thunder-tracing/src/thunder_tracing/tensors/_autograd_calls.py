@@ -106,9 +106,14 @@ def _kept_by_autograd(name: str, calls: Calls, tensor: T) -> Any:
     return calls.external.read(traced.source, "attribute", name, value) if outside else value
 
 
-for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "grad_dtype", "retains_grad"):
+for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "grad_dtype"):
     if hasattr(T, _name):
         answers(getter(_name))(partial(_kept_by_autograd, _name))
+
+
+@answers(getter("retains_grad"))
+def _retains_grad(calls: Calls, tensor: T) -> Any:
+    return calls.traced(tensor)._retains or _kept_by_autograd("retains_grad", calls, tensor)
 
 
 @answers(T.retain_grad)
@@ -119,10 +124,12 @@ def _retain_grad(calls: Calls, tensor: T) -> None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if calls.leaves.is_leaf(traced):
         return
-    raise AcquisitionError(
-        "retain_grad() inside of a compiled program is for autograd itself to heed; call it outside, on what goes into "
-        "the program or comes out of it, or use torch.autograd.grad"
-    )
+    if traced.source is not None:
+        raise AcquisitionError(
+            f"retain_grad() inside of a compiled program, of {traced.source}, which was computed outside, is not "
+            "supported; call it outside"
+        )
+    calls.leaves.retain(traced)
 
 
 @answers(getter("grad"))

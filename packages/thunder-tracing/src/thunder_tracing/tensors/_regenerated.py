@@ -91,6 +91,12 @@ def with_contents(tensor: torch.Tensor, contents: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def with_retained_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that keeps the gradients that come to it."""
+    tensor.retain_grad()
+    return tensor
+
+
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
     """Return a tensor, with the attributes that the program gave it."""
     tensor.__dict__.update(attributes)

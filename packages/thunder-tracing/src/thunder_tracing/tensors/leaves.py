@@ -72,6 +72,7 @@ class Leaves:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._begun: dict[int, tuple[TracedTensor, Leaf]] = {}
+        self.retaining: list[TracedTensor] = []
 
     def begin(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
@@ -138,6 +139,12 @@ class Leaves:
         outside = [t for t in self._calls.from_outside() if hasattr(t, "_input") and t._input.proxy.requires_grad]
         found = {id(t): t for t in (*outside, *[t for t, _ in self._begun.values()])}
         return [t for t in found.values() if self._calls.value(t).requires_grad]
+
+    def retain(self, tensor: TracedTensor) -> None:
+        """Let a tensor that the program computed keep the gradients that come to it."""
+        if not tensor._retains:
+            tensor._retains = True
+            self.retaining.append(tensor)
 
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""

@@ -75,6 +75,7 @@ class TracedTensor(torch.Tensor):
     _past: Any = None
     _shown: Any = None
     _variable: bool = False
+    _retains: bool = False
     _shadow: torch.Tensor | None = None
     _calls: Callable[..., Any]
     _is_param: bool

@@ -1,0 +1,43 @@
+"""Gradients that tensors of a program keep which are no leaves, as ``retain_grad()`` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+T = torch.Tensor
+
+
+def retained_gradients(
+    calls: Calls, results: object, tensors: Sequence[TracedTensor], cotangents: object, create_graph: bool
+) -> Sequence[Any]:
+    """Return the gradients of results by tensors that keep them.
+
+    Args:
+        calls: the acquisition.
+        results: what is differentiated.
+        tensors: by which.
+        cotangents: as many as results, or ``None``.
+        create_graph: whether the gradients have gradients.
+    """
+    if not tensors:
+        return ()
+    return calls.inner_gradients(results, tensors, cotangents, create_graph=create_graph, allow_unused=True)
+
+
+def retain(calls: Calls, tensors: Sequence[TracedTensor], gradients: Sequence[Any]) -> None:
+    """Add to the ``grad`` of each tensor what comes to it, as autograd does: a copy at first, then a sum."""
+    for tensor, gradient in zip(tensors, gradients, strict=True):
+        if gradient is None:
+            continue
+        before = calls.leaves.gradient(tensor)
+        if before is None:
+            made = calls(T.clone, (gradient,), {"memory_format": torch.contiguous_format})
+        else:
+            made = calls(T.add, (before, gradient), {})
+        calls.leaves.set_gradient(tensor, made)
