@@ -1,15 +1,10 @@
-"""Hooks on gradients: of the compiled module, of its parts, and of tensors inside of a program, which run in Python."""
-
-from functools import partial
+"""Hooks on gradients: of the compiled module, of its parts, and of tensors inside of a program."""
 
 import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import AcquisitionError, explain, jit
-
-split = partial(jit, fallback="split")
-pytestmark = pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 def leaf(*shape):
@@ -84,7 +79,7 @@ def without_gradients_of_inputs(module, seen):
 @pytest.mark.parametrize("register", [on_a_part, on_the_whole, changing, several, without_gradients_of_inputs])
 def test_hooks_see_and_change_what_they_do_in_eager(register):
     found = []
-    for wrap in (lambda m: m, split):
+    for wrap in (lambda m: m, jit):
         torch.manual_seed(0)
         module, seen = network(), []
         compiled = wrap(module)
@@ -96,7 +91,7 @@ def test_hooks_see_and_change_what_they_do_in_eager(register):
 
 def test_hooks_see_all_arguments_and_results():
     found = []
-    for wrap in (lambda m: m, split):
+    for wrap in (lambda m: m, jit):
         torch.manual_seed(0)
         module, seen = Around(Pair()), []
         module.pair.register_full_backward_hook(lambda m, dx, dy, seen=seen: seen.append((dx, dy)))
@@ -108,7 +103,7 @@ def test_hooks_see_all_arguments_and_results():
 
 def test_hooks_registered_on_the_compiled_module_are_called():
     seen = []
-    compiled = split(network())
+    compiled = jit(network())
     compiled.register_full_backward_hook(lambda m, dx, dy: seen.append(dy))
     compiled(leaf(2, 3)).sum().backward()
 
@@ -119,7 +114,7 @@ def test_hooks_of_all_modules_are_called():
     seen = []
     handle = nn.modules.module.register_module_full_backward_hook(lambda m, dx, dy: seen.append(type(m).__name__))
     try:
-        split(network())(leaf(2, 3)).sum().backward()
+        jit(network())(leaf(2, 3)).sum().backward()
     finally:
         handle.remove()
 
@@ -131,14 +126,14 @@ def test_blocks_that_repeat_have_hooks_of_their_own():
     seen = []
     for block in blocks:
         block.register_full_backward_hook(lambda m, dx, dy: seen.append(m))
-    split(blocks)(leaf(2, 3)).sum().backward()
+    jit(blocks)(leaf(2, 3)).sum().backward()
 
     assert [id(m) for m in seen] == [id(m) for m in reversed(blocks)]
 
 
 def test_hooks_may_come_and_go():
     module = network()
-    compiled, x = split(module), leaf(2, 3)
+    compiled, x = jit(module), leaf(2, 3)
 
     def gradient():
         return torch.autograd.grad(compiled(x).sum(), x)[0]
@@ -149,13 +144,14 @@ def test_hooks_may_come_and_go():
         torch.testing.assert_close(gradient(), plain * factor)
         handle.remove()
         torch.testing.assert_close(gradient(), plain)
+    assert cache_misses(compiled) == 3
 
 
 def test_hooks_of_an_embedding_are_called_though_its_input_has_no_gradient():
     module, seen = nn.Embedding(5, 3), []
     module.register_full_backward_hook(lambda m, dx, dy: seen.append((dx, dy)))
     with pytest.warns(UserWarning, match="no inputs require gradients"):
-        split(module)(torch.arange(4)).sum().backward()
+        jit(module)(torch.arange(4)).sum().backward()
 
     torch.testing.assert_close(seen, [((None,), (torch.ones(4, 3),))])
 
@@ -172,35 +168,23 @@ def test_hooks_that_return_something_wrong_are_refused(hook, error):
     module = network()
     module[1].register_full_backward_hook(hook)
     with pytest.raises(RuntimeError, match=error):
-        split(module)(leaf(2, 3)).sum().backward()
+        jit(module)(leaf(2, 3)).sum().backward()
 
 
 def test_what_passes_hooks_may_not_be_written_to_as_in_eager():
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True)).double()
     module[1].register_full_backward_hook(lambda m, dx, dy: None)
-    for run in (module, split(module)):
+    for run in (module, jit(module)):
         with pytest.raises(RuntimeError, match="is being modified inplace"):
             run(leaf(2, 3))
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(3, 3)
-
-    def forward(self, x):
-        return self.linear(x).tanh()
-
-
-def test_what_a_module_with_hooks_does_is_compiled_and_so_is_what_is_around_it():
-    module = nn.Sequential(Block(), Block(), Block())
+def test_second_derivatives_through_hooks_are_refused():
+    module = network()
     module[1].register_full_backward_hook(lambda m, dx, dy: None)
-    compiled = split(module)
-    compiled(torch.randn(2, 3, requires_grad=True)).sum().backward()
-    told = str(explain(compiled))
-    assert "Block has backward hooks" in told and "Block.forward is compiled: 2 operations" in told
-    with torch.no_grad():
-        jit(module, fallback="error")(torch.randn(2, 3))
+    x = leaf(2, 3)
+    with pytest.raises(RuntimeError, match="a second derivative would run thunder_tracing.call_hooks again"):
+        torch.autograd.grad(jit(module)(x).sum(), x, create_graph=True)
 
 
 def test_hooks_of_the_old_kind_are_refused():
@@ -225,7 +209,7 @@ def hooked_inside(x):
 def test_hooks_on_tensors_inside_are_called_in_order():
     x = leaf(3)
     found = []
-    for function in (hooked_inside, split(hooked_inside)):
+    for function in (hooked_inside, jit(hooked_inside)):
         SEEN.clear()
         found.append([torch.autograd.grad(function(x).sum(), x)[0] for _ in range(2)] + SEEN)
 
@@ -243,15 +227,13 @@ def on_an_input(x):
     return x.sin()
 
 
-@pytest.mark.parametrize("function", [reads_a_tensor_of_the_program, on_an_input])
-def test_hooks_inside_are_refused_where_nothing_may_run_in_python(function):
-    with pytest.raises(AcquisitionError, match="a hook on a gradient, registered inside of a compiled program"):
-        jit(function, fallback="error")(leaf(3))
-    value, found = leaf(3), []
-    for run in (function, split(function)):
-        x = value.detach().clone().requires_grad_()
-        found.append(torch.autograd.grad(run(x).sum(), x))
-    torch.testing.assert_close(*found)
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [(reads_a_tensor_of_the_program, "reads what the compiled program made"), (on_an_input, "register it outside")],
+)
+def test_hooks_inside_that_have_no_place_are_refused(function, error):
+    with pytest.raises(AcquisitionError, match=error):
+        jit(function)(leaf(3))
 
 
 def test_a_hook_on_what_has_no_gradient_is_refused_as_in_eager():

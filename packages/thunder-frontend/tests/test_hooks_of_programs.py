@@ -5,8 +5,6 @@ import torch
 
 from thunder_frontend import jit
 
-pytestmark = pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
-
 SEEN = []
 
 
@@ -86,7 +84,7 @@ PAIRS += [(alone, use) for use in USES[1:]]  # nothing comes to what would be ke
 
 @pytest.mark.parametrize(("program", "use"), PAIRS)
 def test_what_comes_to_a_result_passes_them_first(program, use):
-    compiled = jit(program, fallback="split")
+    compiled = jit(program, fallback="error")
     found = []
     for function in (program, compiled, compiled):
         SEEN.clear()
@@ -110,10 +108,11 @@ def test_gradients_kept_inside_are_what_hooks_made_which_are_called_once():
         return y.grad, z.grad, x.grad
 
     expected = program(torch.ones(3, requires_grad=True))
-    torch.testing.assert_close(jit(program, fallback="split")(torch.ones(3, requires_grad=True)), expected)
+    torch.testing.assert_close(jit(program, fallback="error")(torch.ones(3, requires_grad=True)), expected)
     assert seen == [1, 1]
 
 
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_those_of_a_result_that_the_program_differentiates_itself_are_called_for_both():
     def program(x):
         y = x * 3
@@ -129,7 +128,7 @@ def test_those_of_a_result_that_the_program_differentiates_itself_are_called_for
     torch.testing.assert_close(found[1], found[0])
 
 
-@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning", "ignore:Using backward")
 def test_those_of_a_leaf_are_called_where_its_gradient_has_gradients():
     def program(x):
         (x**3).sum().backward(create_graph=True)

@@ -145,6 +145,14 @@ def by_itself(x):
 
 
 @program
+def hooked(x):
+    y, z = x.sin(), x.cos()
+    y.register_hook(lambda g: g * 10)
+    z.register_hook(lambda g: g * 10)
+    return *grad((y * y).sum(), [y, x]), *grad((z * z).sum(), z)
+
+
+@program
 def retained(x):
     y = x * 2
     z = y.sin()

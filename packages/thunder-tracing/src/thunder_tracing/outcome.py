@@ -17,6 +17,7 @@ from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
 from thunder_torch.traits import Trait, has_trait
 from thunder_torch.views import is_view, view_argument, viewed
 from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, ancestors, descendants
+from thunder_tracing.derivatives.backward_hooks import hooks_of_result
 from thunder_tracing.derivatives.inner_backward import as_gradient
 from thunder_tracing.outputs import template
 from thunder_tracing.tensors._regenerated import (
@@ -29,6 +30,7 @@ from thunder_tracing.tensors._regenerated import (
     with_contents,
     with_gradient,
     with_history,
+    with_hooks,
     with_retained_gradient,
 )
 from thunder_tracing.tensors.calls import Calls
@@ -102,6 +104,8 @@ class Outcome:
         made = self._templates.get(id(traced))
         if made is None:
             made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
+            if isinstance(made, TensorProxy) and made.name not in self.views:  # which have theirs
+                made = self._with_hooks(made, made)
             is_other = traced._stands_for is not T or self.calls.any_class  # what kernels return may be of a class
             if is_other and traced._leaf is None and traced._shadow is None:
                 made = Built(AsClass(traced._stands_for), (made,))
@@ -145,6 +149,11 @@ class Outcome:
         current = current_value(traced, self.calls)
         unconnected = with_gradient and is_unconnected(traced)
         if view is not None and traced._memory.outside:
+            if with_gradient and self._has_hooks(traced):
+                raise AcquisitionError(
+                    "a hook on a view of an input, which leaves the compiled program, is not supported; register it "
+                    "outside, or on a clone() of the view"
+                )
             return self._view_template(traced, current, with_gradient)
         if view is not None and with_gradient and self._is_seen_by_autograd(traced, current):
             is_same = current_value(view.parent, self.calls) is current  # a view of all: what reads it reads the other
@@ -188,7 +197,13 @@ class Outcome:
         view = traced._viewed_as
         given = tuple(flat_proxies((view.args, view.kwargs)))
         view_again = RegeneratedView(view.step, view.tracked, given)
-        return Built(view_again, (parent, *map(self._unwritten, given)))
+        made = Built(view_again, (parent, *map(self._unwritten, given)))
+        return self._with_hooks(made, traced._proxy) if traced._proxy.requires_grad else made
+
+    def _with_hooks(self, made: Any, value: TensorProxy) -> Any:
+        """Return what stands for a result, with the hooks that the program registered on its value."""
+        hooks = hooks_of_result(self.calls, value)
+        return Built(with_hooks, (made, External(held(hooks, "hooks")))) if hooks else made
 
     def _has_own_history(self, traced: TracedTensor) -> bool:
         """Whether a view that requires grad does not have the history of what it views."""
@@ -231,13 +246,17 @@ class Outcome:
         if view.cuts and traced._recorded:
             return True
         while (leads := parent._viewed_as) is not None:
-            if leads.in_place or leads.uncounted or parent._leaf is not None:
+            if leads.in_place or leads.uncounted or parent._leaf is not None or parent._hooked:
                 return False
             if not self._is_there((leads.args, leads.kwargs)):
                 return False
             parent = leads.parent
         root = current_value(parent, self.calls)
         return (current.requires_grad or root.requires_grad) and parent._leaf is None and self._is_there(root)
+
+    def _has_hooks(self, traced: TracedTensor) -> bool:
+        """Whether the program registered a hook on a tensor, which is part of what it computes then."""
+        return traced._hooked or traced._proxy.name in self.calls.hooks
 
     def _is_read(self, traced: TracedTensor) -> bool:
         """Whether the program computes what requires grad of a view, or of views of that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from thunder_torch.indexing import fits
 from thunder_torch.kernels import lacks_kernel
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.bailouts import TAGS, Check
+from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_tracing.derivatives.batch_levels import Batches
 from thunder_tracing.derivatives.custom_functions import CustomFunctions
 from thunder_tracing.derivatives.external_hooks import refuse_observed
@@ -176,6 +177,14 @@ class Tracer(WriteCalls):
         return record_overwritten(self.builder, self._unseen.proxy, value, True)
 
     # --- derivatives -----------------------------------------------------------------------------------------------
+
+    def module_hooks(self, module: torch.nn.Module, after: Any, before: Any) -> ModuleHooks:
+        """Do what PyTorch's ``BackwardHook`` does for one call of a module with backward hooks."""
+        return ModuleHooks(self, module, after, before)
+
+    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
+        """Do what ``Tensor.register_hook`` does."""
+        return hook_tensor(self, tensor, hook)
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""

@@ -23,7 +23,7 @@ from thunder_frontend._library_code.module_calls import (
 from thunder_frontend._lookasides.lazy_modules import INFER, infer_parameters
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.sources import held
-from thunder_interpreter import DECLINED, Interpreted
+from thunder_interpreter import Interpreted
 
 OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR = torch.nn.Module.__getattr__
@@ -52,7 +52,7 @@ class ModuleLookasides:
             module_calls.end_module: self._calls.end_module,
             module_calls.enter_hooks: self._enter_hooks,
             module_calls.leave_hooks: self._leave_hooks,
-            BACKWARD_HOOK: _refuse_backward_hooks,
+            BACKWARD_HOOK: self._calls.module_hooks,
             INFER: infer_parameters(self._calls),
         }
 
@@ -115,13 +115,3 @@ class ModuleLookasides:
 
     def _leave_hooks(self, before: bool) -> None:
         self._calls.tells = before
-
-
-def _refuse_backward_hooks(module: torch.nn.Module, *_: object) -> Any:
-    """Refuse the hooks of a module that autograd calls; PyTorch's own class does nothing where it does not record."""
-    if torch.is_grad_enabled():
-        raise AcquisitionError(
-            f"{type(module).__name__} has backward hooks, which are for autograd itself to call; register hooks on the "
-            "tensors that go into the compiled module or come out of it, or compile the modules beside this one"
-        )
-    return DECLINED

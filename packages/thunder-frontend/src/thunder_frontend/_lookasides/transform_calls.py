@@ -15,7 +15,7 @@ begin_batch = answered("begin_batch")
 """``(size, randomness)``: begins a level of ``torch.vmap``."""
 end_batch = answered("end_batch")
 """``(level, results)``: ends what :func:`begin_batch` began, with the results."""
-leave_batch = answered("leave_batch", ends=True)
+leave_batch = answered("leave_batch")
 """Ends what :func:`begin_batch` began, with results or an exception."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, substitute
 from thunder_torch import torch_language
+from thunder_tracing.derivatives._freed_graphs import computed_of_others
 
 
 def _same(value: TensorProxy, probe: TensorProxy) -> TensorProxy:
@@ -51,3 +52,25 @@ def marked(
             probes[name], known[name] = [value.renamed(names.fresh(prefix)) for prefix in ("probe", "marked")]
             calls.append(BoundSymbol(MARKED, (value, probes[name]), {}, known[name], bound.location, bound.tags))
     return calls, list(substitute(tuple(results), known)), probes
+
+
+def read_by_hooks(bound_symbols: Sequence[BoundSymbol]) -> dict[str, TensorProxy]:
+    """Return by the name of each value that has hooks the value beneath the last of them."""
+    return {p.name: b.args[0] for b in bound_symbols if b.symbol.name == "tensor_hook" for p in b.outputs}
+
+
+def beneath_hooks(bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorProxy]) -> list[TensorProxy]:
+    """Return the values whose gradients are those by ``wanted`` once hooks saw them.
+
+    Hooks on a tensor change what is passed on, and what is wanted only where nothing is passed on.
+    """
+    hooked = read_by_hooks(bound_symbols)
+    if not hooked:
+        return list(wanted)
+    passed_on = computed_of_others(bound_symbols, {p.name for p in wanted})
+    found = []
+    for value in wanted:
+        while value.name in hooked and value.name not in passed_on:
+            value = hooked[value.name]
+        found.append(value)
+    return found

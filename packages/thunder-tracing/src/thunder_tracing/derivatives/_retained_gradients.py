@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from thunder_guards.errors import AcquisitionError
+from thunder_tracing.derivatives._intermediates import read_by_hooks
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -24,10 +26,31 @@ def retained_gradients(
         tensors: by which.
         cotangents: as many as results, or ``None``.
         create_graph: whether the gradients have gradients.
+
+    Raises:
+        AcquisitionError: there are hooks, which are to be called once.
     """
     if not tensors:
         return ()
+    if calls.hooks:
+        raise AcquisitionError(
+            "torch.autograd.grad inside of a compiled program goes through tensors that keep their gradient, and "
+            "through hooks that are registered inside; register the hooks outside"
+        )
     return calls.inner_gradients(results, tensors, cotangents, create_graph=create_graph, allow_unused=True)
+
+
+def beneath_all_hooks(calls: Calls, tensors: Sequence[TracedTensor]) -> list[TracedTensor]:
+    """Return tensors whose gradients are what tensors keep, as their hooks come first."""
+    hooked = read_by_hooks(calls.builder.bound_symbols)
+    found = []
+    for tensor in tensors:
+        value = calls.value(tensor)
+        is_hooked = value.name in hooked
+        while value.name in hooked:
+            value = hooked[value.name]
+        found.append(calls.wrap(value) if is_hooked else tensor)
+    return found
 
 
 def retain(calls: Calls, tensors: Sequence[TracedTensor], gradients: Sequence[Any]) -> None:

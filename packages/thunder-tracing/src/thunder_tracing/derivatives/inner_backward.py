@@ -12,7 +12,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import is_dense
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
-from thunder_tracing.derivatives._retained_gradients import retain
+from thunder_tracing.derivatives._retained_gradients import beneath_all_hooks, retain
 from thunder_tracing.derivatives.external_hooks import hooks_of
 from thunder_tracing.derivatives.inner_gradients import cotangent, listed
 from thunder_tracing.tensors.calls import Calls
@@ -55,8 +55,8 @@ def inner_backward(
         leaves = _leaves(calls, reached, asked)
         _refuse_hooks(calls, leaves)
         inside = _inside(calls, reached, asked)
-        if create_graph or inside:
-            both = (*leaves, *inside)
+        if create_graph or inside:  # at once, as hooks on the way are called once
+            both = (*leaves, *beneath_all_hooks(calls, inside))
             options = {"create_graph": create_graph, "allow_unused": True}
             found: Sequence[Any] = calls.inner_gradients(results, both, given, **options)
         else:

@@ -13,7 +13,7 @@ from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_prox
 from thunder_ir.passes import leading_to
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
-from thunder_tracing.derivatives._intermediates import marked, with_rule
+from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.derivatives.external_hooks import with_hooks
@@ -142,6 +142,7 @@ def _gradients(
 ) -> list[Any]:
     rule_of = with_rule(rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(calls.rules, bound)))
     before = calls.builder.bound_symbols
+    wanted = beneath_hooks(before, wanted)
     between = _with_open_draws(before, _between(before, wanted, results), calls.builder.names)
     defined = {p.name for b in before for p in b.outputs}
     calls_between, marked_results, probes = marked(between, results, wanted, calls.builder.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,6 +89,13 @@ def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 def with_contents(tensor: torch.Tensor, contents: torch.Tensor) -> torch.Tensor:
     """Return a tensor that holds something else now, of which autograd does not know."""
     tensor.data = contents  # what autograd has saved keeps its memory
+    return tensor
+
+
+def with_hooks(tensor: torch.Tensor, hooks: tuple[Callable[..., Any], ...]) -> torch.Tensor:
+    """Return a tensor, with hooks on the gradients that come to it."""
+    for hook in hooks:
+        tensor.register_hook(hook)  # type: ignore[no-untyped-call]
     return tensor
 
 

@@ -74,6 +74,8 @@ T = torch.Tensor
 class LeavesOfAutograd(Protocol):
     """Which tensors are leaves: see :class:`thunder_tracing.tensors.leaves.Leaves`."""
 
+    retaining: list[TracedTensor]
+
     def begin(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
 
@@ -88,6 +90,9 @@ class LeavesOfAutograd(Protocol):
 
     def possible(self) -> list[TracedTensor]:
         """Return the tensors that may be leaves which require grad."""
+
+    def retain(self, tensor: TracedTensor) -> None:
+        """Let a tensor that the program computed keep the gradients that come to it."""
 
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""
@@ -150,6 +155,7 @@ class Calls(Recorder):
         self._tensors: dict[int, TracedTensor] = {}
         self.met_numbers = False
         self.changes = 0
+        self.hooks: dict[str, list[Callable[..., Any]]] = {}
         self.stages = Stages()
         self.reached: set[int] = set()
         self.unseen = UnseenWrites()
@@ -522,6 +528,10 @@ class Calls(Recorder):
     @abstractmethod
     def from_outside(self) -> list[TracedTensor]:
         """Return what stands for external tensors."""
+
+    @abstractmethod
+    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> Any:
+        """Do what ``Tensor.register_hook`` does."""
 
     @abstractmethod
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -312,14 +313,9 @@ def _einsum(calls: Calls, equation: object, *operands: Any) -> Any:
 
 
 @answers(T.register_hook)
-def _register_hook(calls: Calls, tensor: T, hook: object) -> Any:
+def _register_hook(calls: Calls, tensor: T, hook: Callable[..., Any]) -> Any:
     with torch._C.DisableTorchFunction():
-        if not calls.requires_grad(calls.traced(tensor)):
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    raise AcquisitionError(
-        "a hook on a gradient, registered inside of a compiled program, is for autograd itself to call; register it "
-        "outside, on what goes into the program or comes out of it"
-    )
+        return calls.hook_tensor(calls.traced(tensor), hook)
 
 
 @answers(T.resize_)

@@ -74,6 +74,7 @@ class TracedTensor(torch.Tensor):
     _became: Any = None
     _past: Any = None
     _shown: Any = None
+    _hooked: bool = False
     _variable: bool = False
     _retains: bool = False
     _shadow: torch.Tensor | None = None

@@ -366,6 +366,11 @@ class WriteCalls(Calls):
         root = base_of(target)
         if not in_part and self.leaves.is_taken_for_leaf(target):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if root._hooked:
+            raise RuntimeError(
+                "what goes into or comes out of a module with full backward hooks is a view made by a custom function "
+                "and is being modified inplace, which PyTorch forbids; use the out-of-place operation"
+            )
         while root._became is not None and root._became._leaf is not None:
             root = root._became
         became_leaf = self.stages.was_detached(root)
