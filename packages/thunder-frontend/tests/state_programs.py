@@ -1,4 +1,4 @@
-"""Random programs that leave state behind: modes, flags, random numbers, views, attributes.
+"""Random programs that leave state behind: modes, flags, random numbers, hooks, retained gradients, views, attributes.
 
 Each is called several times, eagerly and compiled, in a world of its own; between the calls settings are put back, or not.
 What is compared: results and what autograd says of them, PyTorch's settings, the state of the generator of random numbers,
@@ -31,7 +31,8 @@ SETTING = (
     "torch.backends.mkldnn.deterministic = {flag}", "torch.autograd.set_multithreading_enabled({flag})",
 )  # fmt: skip
 RANDOM = (
-    "v{i} = {a} + torch.rand(2, 3)", "v{i} = torch.nn.functional.dropout({a}, 0.5)", "torch.rand(3)", "v{i} = {a} * torch.rand((), generator=box.generator)",
+    "torch.manual_seed({n})", "v{i} = {a} + torch.rand(2, 3)", "state = torch.get_rng_state()\nv{i} = {a} * torch.randn(2, 3)\ntorch.set_rng_state(state)",
+    "v{i} = torch.nn.functional.dropout({a}, 0.5)", "torch.rand(3)", "box.generator.manual_seed({n})", "v{i} = {a} * torch.rand((), generator=box.generator)",
 )  # fmt: skip
 VALUES = (
     "v{i} = {a} * {b}", "v{i} = {a}.sin()", "v{i} = {a} + torch.ones(3)", "v{i} = {a}.view(3, 2).view(2, 3)", "v{i} = {a}.t().t()", "v{i} = {a}[:]",
@@ -41,6 +42,7 @@ VALUES = (
     "with torch.inference_mode():\n    box.seen = {a}.sum()\nv{i} = {a} * 2", "v{i} = {a}.view(-1).view(2, 3)", "v{i} = {a}.relu()",
 )  # fmt: skip
 EFFECTS = (
+    "hook({a}, box.hooks) if {a}.requires_grad else None", "{a}.retain_grad() if {a}.requires_grad and {a} is not x else None",
     "box.value = {a}", "box.count += 1", "box.items.append({a}.detach().clone())", "net.weight.grad = None", "box.view = {a}[0]", "{a}.mul_(2)", "{a}[0] = {b}[1].detach()",
     "net.extra = {a}", "with torch.no_grad():\n    {a}.add_(1)", "{a}.tag = {n}", "del box.items[:1]", "box.table['k'] = {a}",
 )  # fmt: skip
@@ -65,9 +67,20 @@ class World:
         torch.manual_seed(0)
         self.net = torch.nn.Linear(3, 3)
         self.box = SimpleNamespace(
-            items=[], count=0, value=None, view=None, table={}, seen=None, generator=torch.Generator()
+            hooks=[], items=[], count=0, value=None, view=None, table={}, seen=None, generator=torch.Generator()
         )
         self.box.generator.manual_seed(1)
+
+
+def hook(tensor: torch.Tensor, seen: list[Any]) -> None:
+    """Note the shapes of gradients that come to a tensor."""
+    tensor.register_hook(lambda gradient: seen.append(gradient.shape))
+
+
+def hook_in_eager(tensor: torch.Tensor, seen: list[Any]) -> None:
+    """The same, once PyTorch wrote the history of a view again: hooks on one that was not asked crash the process."""
+    assert tensor.grad_fn is not None
+    hook(tensor, seen)
 
 
 class Generated:
@@ -103,7 +116,7 @@ class Generated:
     def run(self, compiles: bool) -> list[Any]:
         """Return what comes of all calls."""
         world, log, before = World(), list[Any](), settings_now()
-        space: dict[str, Any] = {"torch": torch}
+        space: dict[str, Any] = {"torch": torch, "hook": hook if compiles else hook_in_eager}
         exec(compile(self.text, "<program>", "exec"), space)
         program = jit(space["program"], fallback="error") if compiles else space["program"]
         try:
@@ -154,6 +167,7 @@ class Generated:
                 copied(leaf.grad),
                 copied(world.net.weight.grad),
                 [copied(t.grad) for t in results if t.retains_grad],
+                len(world.box.hooks),
             ]
         )
 

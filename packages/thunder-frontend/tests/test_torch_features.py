@@ -353,7 +353,6 @@ def test_a_sequence_of_quasirandom_points_goes_on_from_call_to_call():
         assert torch.equal(*[function(x) for function in functions])
 
 
-@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_a_seed_set_by_a_helper_of_pytorchs_is_set_on_each_call():
     def program(x):
         with freeze_rng_state():
@@ -361,7 +360,7 @@ def test_a_seed_set_by_a_helper_of_pytorchs_is_set_on_each_call():
             drawn = torch.bernoulli(x)
         return drawn, torch.rand(2)
 
-    compiled = jit(program, fallback="split")
+    compiled = jit(program)
     for seed in range(3):
         results = []
         for function in (program, compiled):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from wider_programs import OUTSIDE, Program, Refused, agrees_with_eager, random_program, state, text_of
 
-from thunder_frontend import AcquisitionError, jit, mark_dynamic
+from thunder_frontend import AcquisitionError, cache_misses, jit, mark_dynamic
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -129,16 +129,16 @@ def seeds_a_generator(x):
     return first, torch.rand(2, generator=GENERATOR)
 
 
-@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 @pytest.mark.parametrize("program", [seeds, forks, restores, seeds_a_generator])
 def test_each_call_sets_the_seeds_that_the_program_sets(program):
-    compiled, x = jit(program, fallback="split"), torch.ones(2, requires_grad=True)
+    compiled, x = jit(program), torch.ones(2, requires_grad=True)
     for seed in range(3):
         runs = []
         for run in (program, compiled):
             torch.manual_seed(seed)
             runs.append((*run(x), torch.rand(2)))
         torch.testing.assert_close(*runs)
+    assert cache_misses(compiled) == 1
 
 
 def test_autocast_inside_of_a_program_is_not_left_on_when_a_later_guard_fails():

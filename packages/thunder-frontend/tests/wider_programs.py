@@ -121,12 +121,12 @@ WRITES = (
     "{a}[..., 0] = {b}.mean()", "{a}[1:] = {a}[:-1].clone()", "{a}.view(-1)[0] = 5", "{a}.T.add_(1)", "{a}[0], {a}[-1] = {a}[-1], {a}[0]",
     "for row in {a}:\n    row.mul_(2)", "for i, t in enumerate({a}):\n    {b} = {b} + t.sum() * i", "del {a}[0]", "{a}[0] = {a}[-1]",
     "for i in range(len({a})):\n    {a}[i] += i", "({a} * {a}).sum().backward()", "({a}.float() * net.weight.sum()).sum().backward()",
-    "{a}.sum().backward(retain_graph=True)", "{a}.zero_().add_({b}.sum())", "{a}.tag = 1",
+    "{a}.sum().backward(retain_graph=True)", "{a}.retain_grad()", "{a}.zero_().add_({b}.sum())", "{a}.tag = 1",
     "net.running.add_({a}.detach().float().mean())", "net.running = {a}.detach()", "net.running.copy_({b})", "net.count += 1",
     "net.seen.append({a})", "net.seen = [{a}, *net.seen][:2]", "net.last = {a}", "net.weight.data.add_(1)", "net.weight.grad = None",
     "net.eval()", "net.train()", "net.zero_grad()", "net.requires_grad_(False)", "net.weight.requires_grad_(True)",
     "net.weight.data = {a}.data.float().flatten()[:3]", "net.weight.data.copy_({a})", "net.norm.momentum = 0.2", "net.weight = torch.nn.Parameter({a}.detach())",
-    "net.register_buffer('extra', {a}.detach())", "net.norm.reset_running_stats()",
+    "net.register_buffer('extra', {a}.detach())", "net.norm.reset_running_stats()", "torch.manual_seed(3)",
     "put(box, {a})", "put(box, {a} * 2)", "put(box, {b}.shape)", "rotate(box)", "replace(box, {a})", "clear(box)",
     "torch.nn.utils.clip_grad_norm_([{a}], 1.0)", "torch.nn.init.zeros_({a})", "torch.nn.init.normal_(net.weight)",
     "with torch.no_grad():\n    for p in net.parameters():\n        p.sub_(0.1)", "assert {a}.ndim < 3", "assert {a}.sum() < 100",
@@ -143,7 +143,7 @@ BLOCKS = (
     "for _ in range({a}.shape[0]):", "try:", "if torch.is_grad_enabled():", "if {a} is {b}:", "if {a}.is_contiguous():",
     "if {a}.is_leaf:", "if net.training:", "if {a}.numel() > {b}.numel():", "for _ in range(2):", "if {a}.sum() > 0:",
     "if net.count % 2:", "with warnings.catch_warnings():", "for {a} in [{a}, {b}]:", "with torch.autograd.set_detect_anomaly(False):",
-    "with torch.device('cpu'):", "with contextlib.nullcontext():",
+    "with torch.device('cpu'):", "with torch.random.fork_rng(devices=[]):", "with contextlib.nullcontext():",
 )  # fmt: skip
 RETURNS = (
     "return ({},)", "return [{}]", "return {{'a': [{}]}}", "return State([{}])", "return Pair(({},), box)", "return ({},), net.count",

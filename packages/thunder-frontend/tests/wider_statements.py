@@ -40,7 +40,7 @@ WRITES = (
     "{a}.copy_({b}.double())", "{a}.copy_({b} > 0)", "{a}.add_(True)", "{a}.mul_({b}.long().sum())", "{a}.addcmul_({a}, {b})", "{a}.lerp_({b}, 0.5)",
     "{a}.cumsum_(0)", "{a}.float_power_(2)", "{a}.clamp_min_({b}.mean())", "{a}.where({a} > 0, 0).zero_()", "{a}.div_(2, rounding_mode='floor')",
     # autograd
-    "{a}.detach().requires_grad_().add(1)",
+    "{a}.register_hook(lambda g: g * 2)", "({a} * 1).register_hook(lambda g: g * 2)", "{a}.detach().requires_grad_().add(1)",
     "with torch.no_grad():\n    {a}.copy_({b})", "with torch.no_grad():\n    {a}.chunk(2)[0].add_(1)", "with torch.enable_grad():\n    {a}.add_({b}.sum())",
     "with torch.inference_mode():\n    {a}.add_(1)", "{a}.sum().backward(retain_graph=True)\n{a}.sum().backward()", "({a} ** 2).sum().backward(inputs=[{a}])",
     "({a}.float() * net.weight.sum()).sum().backward(retain_graph=True)\nwith torch.no_grad():\n    net.weight.sub_(net.weight.grad)",

@@ -33,7 +33,7 @@ from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend._lookasides.old_constructors import of_old_constructors
 from thunder_frontend._lookasides.other_transforms import transforms
 from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
-from thunder_frontend._lookasides.seeds import of_wrapper, seeds
+from thunder_frontend._lookasides.seeds import Seeds
 from thunder_frontend._lookasides.symbolic_numbers import SymbolicNumbers
 from thunder_frontend._torch_versions import FUNCTION_APPLY
 from thunder_guards.errors import AcquisitionError
@@ -70,6 +70,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     Returns:
         a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
     """
+    seeds = Seeds(acquisition)
     table = {
         **(_of_symbolic_numbers(acquisition) if acquisition.allows_unknown else {}),
         **ModuleLookasides(acquisition).lookasides(),
@@ -80,7 +81,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
         **_of_single_functions(acquisition),
         **of_old_constructors(acquisition),
         **transforms(acquisition),
-        **seeds(acquisition),
+        **seeds.lookasides(),
         **Draws(acquisition).lookasides(),
         **acquisition.inference_modes.lookasides(),
         **identities(acquisition),
@@ -91,10 +92,10 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     }
     return [
         table,
+        seeds.of_wrapper,
         *[
             functools.partial(p, acquisition)
             for p in (
-                of_wrapper,
                 _left_as_it_is,
                 _cannot_be_held,
                 own_operation,
