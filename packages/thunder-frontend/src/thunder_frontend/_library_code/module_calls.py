@@ -37,17 +37,11 @@ def may_matter(hooks: str) -> bool:
     return "backward" not in hooks or torch.is_grad_enabled()
 
 
-def answered(name: str, ends: bool = False) -> Callable[..., Any]:
-    """Return a function that the code here calls, and which the acquisition answers.
-
-    Args:
-        name: of the function.
-        ends: whether it ends what the acquisition began: nothing that is left, where a call behind it raises.
-    """
+def answered(name: str) -> Callable[..., Any]:
+    """Return a function that the code here calls, and which the acquisition answers."""
 
     def ask(*args: Any) -> Any:
-        if not ends:
-            raise RuntimeError(f"{name} is called outside of an acquisition, with {args}")
+        raise RuntimeError(f"{name} is called outside of an acquisition, with {args}")
 
     ask.__name__ = ask.__qualname__ = name
     return ask
@@ -61,11 +55,11 @@ end_module = answered("end_module")
 """``(begun, result)``: ends what :func:`begin_module` began."""
 enter_hooks = answered("enter_hooks")
 """``(module)``: begins a call of a module with its hooks."""
-leave_hooks = answered("leave_hooks", ends=True)
+leave_hooks = answered("leave_hooks")
 """``(begun)``: ends what :func:`enter_hooks` began."""
 enter_checkpoint = answered("enter_checkpoint")
 """Begins a region that is computed again in the backward program."""
-leave_checkpoint = answered("leave_checkpoint", ends=True)
+leave_checkpoint = answered("leave_checkpoint")
 """``(begun)``: ends what :func:`enter_checkpoint` began."""
 
 
