@@ -82,9 +82,8 @@ class Context:
                 there = self._module(step)
                 setattr(here, step, there)
             here = there
-        if any(
-            here is made for made in self._modules
-        ):  # not what a part of it was asked for, too, such as a class and its method
+        if any([here is made for made in self._modules]):
+            # not what a part of it was asked for, too, such as a class and its method
             setattr(here, last, value)
         expression = f"{name}{path[len(root) :]}"
         self._members[path] = (value, expression)

@@ -19,16 +19,8 @@ ACCUMULATE: Mapping[DType, DType] = {
 }
 """In which dtype elements are added up, where it is not their own."""
 
-_FAMILIES = (
-    adding,
-    elementwise,
-    gathering,
-    pooling,
-    products,
-    reduction,
-    scanning,
-    shape,
-)  # which file their rules on import
+_FAMILIES = adding, elementwise, gathering, pooling, products, reduction, scanning, shape
+"""What files its rules on import."""
 
 
 def lower(region: Trace, accumulate: Mapping[DType, DType] = ACCUMULATE) -> LoopProgram:
