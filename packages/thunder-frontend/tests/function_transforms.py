@@ -14,6 +14,7 @@ from torch.func import (
     jacfwd,
     jacrev,
     jvp,
+    linearize,
     vjp,
     vmap,
 )
@@ -121,6 +122,14 @@ def constants_within(x, y, w):
         return (t - c + t.detach() * t).sum()
 
     return grad(f)(y), jvp(f, (y,), (y,)), vmap(grad(f))(x)
+
+
+@program
+def linear_part(x, y, w):
+    y = y.detach()
+    m = w.detach()
+    output, push = linearize(lambda t, s: ((m @ t).sin() * s.cos(), t.exp()), y, y * 2)
+    return output, push(y, y), push(2 * y, y), vmap(push, in_dims=(0, None))(torch.stack([y, y + 1]), y)
 
 
 @program

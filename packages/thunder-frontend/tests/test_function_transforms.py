@@ -299,32 +299,21 @@ class Scaled(torch.autograd.Function):
         lambda x, w: vmap(grad(lambda t: Scaled.apply(w @ t, w[0], 2.0)[0].sin().sum()))(x),
         lambda x, w: vmap(vmap(lambda t, u: Scaled.apply(t * w[0, 0], u, 2.0)[0], (0, None)))(x, x[:, 0]),
         lambda x, w: grad(lambda x: vmap(lambda t: Scaled.apply(t, w[0], 2.0)[0])(x).sum())(x),
+        lambda x, w: jacrev(lambda t: Scaled.apply(w @ t, t, 2.0)[0])(x[0]),
     ],
 )
-def test_batches_of_functions_with_their_own_derivative_run_in_python(program):
+def test_functions_with_their_own_derivative(program):
     torch.manual_seed(0)
-    x, w = torch.randn(4, 3), torch.randn(3, 3, requires_grad=True)
-    with pytest.raises(AcquisitionError, match="Scaled, a torch.autograd.Function"):
-        jit(program)(x, w)
-    results = [run(x, w) for run in (program, jit(program, fallback="split"))]
-    assert_close(*results)
-    totals = [sum(t.sum() for t in (r if isinstance(r, tuple) else (r,))) for r in results]
-    assert_close(*[torch.autograd.grad(total, w) for total in totals])
-
-
-def test_functions_with_their_own_derivative_have_jacobians():
-    torch.manual_seed(0)
-    program = lambda x, w: jacrev(lambda t: Scaled.apply(w @ t, t, 2.0)[0])(x[0])  # noqa: E731
     same_as_eager(program, torch.randn(4, 3), torch.randn(3, 3, requires_grad=True), strides=False)
 
 
-def test_what_is_linearized_runs_in_python():
+def test_gradients_of_what_is_linearized_go_to_tangents_alone():
     def program(x, t):
         output, push = linearize(torch.sin, x)
         return output, push(t)
 
     x, t = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    for function in (program, jit(program, fallback="split")):
+    for function in (program, jit(program)):
         output, pushed = function(x, t)
         of_primal, of_tangent = torch.autograd.grad(pushed.sum(), [x, t], allow_unused=True)
         assert of_primal is None

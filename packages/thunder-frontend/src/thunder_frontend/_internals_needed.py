@@ -37,6 +37,7 @@ MISSING = fill(
         "torch._check_value",
         "torch._check_with",
         "torch._functorch.eager_transforms",
+        "torch._functorch.eager_transforms.safe_unpack_dual",
         "torch._functorch.vmap",
         "torch._functorch.vmap._create_batched_inputs",
         "torch._functorch.vmap._unwrap_batched",

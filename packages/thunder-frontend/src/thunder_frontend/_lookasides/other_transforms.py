@@ -12,7 +12,6 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._lookasides import transform_calls
-from thunder_guards.errors import AcquisitionError
 from thunder_interpreter import Interpreted
 from thunder_tracing.derivatives.derivative_levels import Derivatives
 
@@ -48,7 +47,7 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
         "lazy_load_decompositions": lambda: None,
         "_flat_vmap": Interpreted(transform_calls.flat_vmap),
         "_vmap": Interpreted(transform_calls.vmap_with_none),
-        "linearize": _refuse_to_linearize,
+        "linearize": Interpreted(transform_calls.linearize),
         "functionalize": lambda func, *, remove="mutations": func,  # programs are functional in the end
     }
     found = [
@@ -58,11 +57,10 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
         transform_calls.begin_batch: batches.enter,
         transform_calls.end_batch: lambda level, results: batches.end(level, _tensors_in(results)),
         transform_calls.leave_batch: batches.leave,
+        transform_calls.begin_linear: derivatives.begin_linear,
+        transform_calls.unknown_tangent: derivatives.unknown_tangent,
+        transform_calls.end_linear: derivatives.end_linear,
     }
-
-
-def _refuse_to_linearize(*_: object, **__: object) -> None:
-    raise AcquisitionError("torch.func.linearize traces its function itself; use torch.func.jvp, or call it outside")
 
 
 def _tensors_in(tree: object) -> list[torch.Tensor]:

@@ -14,6 +14,7 @@ from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
 from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
 from thunder_torch.traits import Trait, state
+from thunder_tracing.derivatives._batched_rules import BatchedRule
 from thunder_tracing.tensors._view_writes import Chain
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import Level, settle_gradients
@@ -235,13 +236,16 @@ class Batches:
         """Return the rule by which a call is batched if that is not its symbol's own."""
         if bound.symbol is drawing_call and level.randomness == "same":
             return drawing_call_batch_alike
-        rule = None if bound.symbol in RULES else self._calls.rules.get(bound.symbol)
-        needed = self._calls.levels.stack or any([getattr(p, "requires_grad", False) for p in bound.outputs])
-        if rule is not None and (needed or getattr(rule, "batches", False)):
+        calls = self._calls
+        rule = None if bound.symbol in RULES else calls.rules.get(bound.symbol)
+        if getattr(rule, "batches", False):
             raise AcquisitionError(
-                f"{bound.symbol.name}, a torch.autograd.Function or a hook, has a derivative or a vmap() of its own, "
-                "which no compiled program calls for a batch; call torch.vmap outside, or write it in operations"
+                f"{bound.symbol.name}, a torch.autograd.Function, has a vmap() of its own, which no compiled program "
+                "calls; set generate_vmap_rule = True in its place, or compile without it"
             )
+        needed = calls.levels.stack or any([getattr(p, "requires_grad", False) for p in bound.outputs])
+        if rule is not None and needed:
+            return BatchedRule(bound, calls.rules, calls.builder.names, _randomness(level))
         return None
 
     def _placed(self, value: TensorProxy, dim: int | None, wanted: int) -> TensorProxy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,8 @@ from torch.autograd import forward_ad
 from thunder_autograd import Pusher
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, bind, recording
-from thunder_tracing.derivatives.custom_functions import CustomRule
+from thunder_torch import call
+from thunder_tracing.derivatives.custom_functions import CustomRule, record_again
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import MARK, Level, settle_gradients
 from thunder_tracing.tensors.overwrites import RULES
@@ -63,6 +64,10 @@ class DualLevel(Level):
 
     pusher: Pusher | None = None
     given: set[str] = field(default_factory=set)
+
+
+class LinearLevel(Level):
+    """What is linearized."""
 
 
 class Derivatives:
@@ -197,6 +202,56 @@ class Derivatives:
             self._push(here)
             tangent = here.pusher.tangent.get(value.name)
             return forward_ad.UnpackedDualTensor(tensor, None if tangent is None else calls.wrap(tangent))
+
+    def begin_linear(self) -> None:
+        """Begin what is linearized, and within it a level of forward derivatives."""
+        self._levels.enter(LinearLevel)
+        self.enter_dual()
+
+    def unknown_tangent(self, primal: T) -> TracedTensor:
+        """Return what stands for the tangent of ``primal`` while a function is linearized."""
+        calls = self._calls
+        with torch._C.DisableTorchFunction():
+            value = calls.value(primal)
+            tangent = value.like(requires_grad=True)
+            tangent.strides, tangent.name = value.strides, calls.builder.names.fresh("u")
+            made: TracedTensor = calls.wrap(tangent)
+            return made
+
+    def end_linear(self, tangents: Sequence[T], results: Sequence[T]) -> Callable[[Sequence[T]], list[Any]]:
+        """End what is linearized; return what pushes tangents through it.
+
+        Args:
+            tangents: what :func:`unknown_tangent` returned.
+            results: what they became.
+        """
+        calls = self._calls
+        with torch._C.DisableTorchFunction():
+            known = {calls.value(t).name for t in tangents}
+            found = [calls.value(r) for r in results]
+            inside = self._levels.leave(self._levels.innermost(LinearLevel))
+            now, later = [], []
+            for bound in inside:
+                if any([p.name in known for p in bound.inputs]):
+                    known.update([p.name for p in bound.outputs])
+                    later.append(bound)
+                else:
+                    now.append(bound)
+            self._levels.rewrite(len(self._levels.recorded) - len(inside), now)
+            self._levels.gone.update(known)
+            read = {p.name: p for b in later for p in b.inputs if isinstance(p, TensorProxy) and p.name not in known}
+
+        def push(given: Sequence[T]) -> list[Any]:
+            with torch._C.DisableTorchFunction():
+                values = {calls.traced(t)._proxy.name: calls.value(g) for t, g in zip(tangents, given, strict=True)}
+                count = len(self._levels.recorded)
+                if not self._levels.stack:  # PyTorch takes what does not depend on tangents for constants
+                    values |= {p.name: call(torch.detach, (p,), {}) for p in read.values() if p.requires_grad}
+                record_again(later, values)
+                settle_gradients(self._levels.recorded[count:], self._levels.requiring_grad(count))
+                return [calls.wrap(values.get(f.name, f)) for f in found]
+
+        return push
 
     def _push(self, level: DualLevel) -> None:
         """Push the tangents through what was recorded since the last time: these calls compute both from now on."""
