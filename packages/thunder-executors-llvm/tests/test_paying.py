@@ -272,6 +272,22 @@ def test_what_is_cumulative_along_many_rows_is_in_kernels(shape, taken):
     assert any([b.symbol.name == "cumsum" for b in inside]) is taken
 
 
+def from_the_end(x, along=0, back=0):
+    return symbol_of(torch.flip)(symbol_of(torch.cumsum)(symbol_of(torch.flip)(x, (along,)), along), (back,)) * x
+
+
+def test_what_is_cumulative_from_the_end_is_in_one_kernel_as_nothing_moves():
+    x = torch.ones(SIDE, SIDE)
+
+    def names(program, x):
+        return [b.symbol.name for k in kernels(program, x) for b in k.subsymbols]
+
+    assert names(from_the_end, x) == ["flip", "cumsum", "flip", "mul"]
+    assert "flip" not in names(lambda x: from_the_end(x, 0, 1), x)
+    assert "flip" not in names(from_the_end, torch.ones(SIDE * SIDE))
+    assert not names(lambda x: symbol_of(torch.flip)(x, (0,)), x)
+
+
 def test_cumulative_integers_are_left_to_others_so_that_what_they_lead_to_is_not():
     def program(x, weight):
         places = symbol_of(torch.cumsum)(x, 1)

@@ -60,11 +60,13 @@ class _Single:
 
     Args:
         fits: whether a region may hold it.
+        moves: whether it is left to others unless what stands beside it makes up for its moving elements.
         again: what it costs once more within a region, in bytes of memory traffic.
         calls: how many calls of PyTorch's kernels do the same.
     """
 
     fits: bool | Declined
+    moves: bool = False
     again: float = 0.0
     calls: int = 0
 
@@ -124,7 +126,10 @@ class LlvmExecutor(FusionExecutor):
         return self.selection.differentiates(bound)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
-        return self._single(bound).fits
+        single = self._single(bound)
+        if single.moves and self.selection.turned.isdisjoint([p.name for p in bound.outputs]):
+            return Declined("kernels of PyTorch are as fast for what moves elements")
+        return single.fits
 
     def computes(self, bound: BoundSymbol) -> bool:
         """Whether a call that can be in a kernel does more than look at memory in another way."""
@@ -132,7 +137,7 @@ class LlvmExecutor(FusionExecutor):
 
     def again(self, bound: BoundSymbol) -> float | None:
         single = self._single(bound)
-        if not single.fits:
+        if not self.can_fuse(bound):
             return None
         return single.again if self.differentiates(bound) else single.again + single.calls * OF_A_CALL
 
@@ -148,7 +153,8 @@ class LlvmExecutor(FusionExecutor):
         reason = self.selection.why_not(bound, prims) or why_not(call, here())
         if reason is not None:
             return _Single(Declined(reason))
-        return _Single(True, cost_again(prims), len([b for b in prims if OpTags.VIEW not in b.symbol.tags]))
+        calls = len([b for b in prims if OpTags.VIEW not in b.symbol.tags])
+        return _Single(True, self.selection.moves(bound, prims), cost_again(prims), calls)
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         bounds = region.bound_symbols

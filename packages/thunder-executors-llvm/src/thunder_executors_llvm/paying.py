@@ -13,7 +13,7 @@ it stands for, and they pay where these are enough to have been worth compiling.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from thunder_executors_llvm.selection import SLOW, digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
 from thunder_loops import SCANNING, Parts, Structure, moves_only, operation_cost
-from thunder_prims import full, stride_order, transpose
+from thunder_prims import flip, full, stride_order, transpose
 from thunder_torch import symbol_of
 
 LARGE = 65536
@@ -74,10 +74,12 @@ class Selection:
         large: elements that the largest tensor of a region has at least; 0 to take everything.
         beside: outputs of the calls of :data:`AS_FAST_ALONE` that stand beside others in the program at hand, and of
             those of :data:`AS_FAST_DERIVED` that such a call reads.
+        turned: outputs of the flips before and after what is cumulative: it begins at the end, and nothing moves.
     """
 
     large: int = 0
     beside: frozenset[str] = frozenset()
+    turned: frozenset[str] = frozenset()
 
     def gains(self, trace: Trace) -> bool:
         """Whether a program reads or computes a tensor that is large enough."""
@@ -85,10 +87,21 @@ class Selection:
         return not self.large or any(map(self._is_large, tensors))
 
     def within(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> Selection:
-        """Return the selection that knows which calls share a tensor with one whose derivative is in regions anyway."""
-        alone = [b for b in trace.bound_symbols if b.symbol in AS_FAST_ALONE and self._has_large(b)]
-        if not self.large or not alone:
+        """Return the selection that knows what stands beside the calls of a program.
+
+        Args:
+            trace: the program.
+            can_fuse: whether a call can be in a region.
+        """
+        if not self.large:
             return self
+        return replace(self, beside=self._beside(trace, can_fuse), turned=_turned(trace, can_fuse))
+
+    def _beside(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> frozenset[str]:
+        """Return the outputs of calls that share a tensor with one whose derivative is in regions anyway."""
+        alone = [b for b in trace.bound_symbols if b.symbol in AS_FAST_ALONE and self._has_large(b)]
+        if not alone:
+            return self.beside
         shared = {p.name for b in alone for p in _proxies(b)}
         around = [b for b in trace.bound_symbols if not shared.isdisjoint([p.name for p in _proxies(b)])]
         fused = defaultdict(set)
@@ -102,7 +115,7 @@ class Selection:
         for bound in [b for b in alone if b.symbol in SLOW_IN_HALVES]:
             before = [made[p.name] for p in bound.inputs if p.name in made]
             beside += [b for b in (bound, *before) if before and all(map(can_fuse, (bound, *before)))]
-        return replace(self, beside=frozenset([p.name for b in beside for p in b.outputs]))
+        return frozenset([p.name for b in beside for p in b.outputs])
 
     def why_not(self, bound: BoundSymbol, prims: Sequence[BoundSymbol]) -> str | None:
         """Return why a call is left to others whether it can be in a kernel or not, or ``None``.
@@ -116,8 +129,6 @@ class Selection:
         half = self._half(bound, prims)
         if half is not None:
             return half
-        if any(map(_moves, prims)):
-            return "kernels of PyTorch are as fast for what moves elements"
         scans = [b for b in prims if b.symbol in SCANNING]
         if any(map(_of_few_rows, scans)):
             return "what is cumulative along few rows would run on as few threads, with all around it"
@@ -127,6 +138,10 @@ class Selection:
         if len(computing) > 2 and not self._has_large(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
         return None
+
+    def moves(self, bound: BoundSymbol, prims: Sequence[BoundSymbol]) -> bool:
+        """Whether a call is left to others for moving elements, unless it is one of :attr:`turned`."""
+        return bool(self.large) and any(map(_moves, prims))
 
     def why_no_parts(self, bound: BoundSymbol) -> str | None:
         """Return why a call of which a part can be in a kernel is left to others as a whole, or ``None``."""
@@ -233,6 +248,28 @@ def _moves(bound: BoundSymbol) -> bool:
         walked = [dim for dim in order if value_of(a.shape[dim]) != 1]
         return walked != sorted(walked)
     return bound.symbol in MOVING
+
+
+def _turned(trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> frozenset[str]:
+    """Return the outputs of flips that stand before and after what is cumulative, of the same dimensions."""
+    scans = [b for b in trace.bound_symbols if _within(b, SCANNING)]
+    if not scans or not all(map(can_fuse, scans)):
+        return frozenset()
+    flips = [(b, f.args[1]) for b in trace.bound_symbols for f in _within(b, (flip,))]
+    made = {p.name: (b, dims) for b, dims in flips for p in b.outputs}
+    read = {p.name: (b, dims) for b, dims in flips for p in b.inputs}
+    found = set()
+    for scan in scans:
+        before = [made[p.name] for p in scan.inputs if p.name in made]
+        after = [read[p.name] for p in scan.outputs if p.name in read]
+        if before and after and before[0][1] == after[0][1]:
+            found.update([p.name for b in (before[0][0], after[0][0]) for p in b.outputs])
+    return frozenset(found)
+
+
+def _within(bound: BoundSymbol, symbols: Container[object]) -> list[BoundSymbol]:
+    """Return the calls of prims that a call is, or that it makes itself."""
+    return [b for b in (bound, *bound.subsymbols) if b.symbol in symbols]
 
 
 def _reduces(bound: BoundSymbol) -> bool:
