@@ -1,5 +1,7 @@
 """Errors that depend on values: a program raises what eager raises, whether or not anybody reads the result."""
 
+import asyncio
+
 import pytest
 import torch
 
@@ -268,3 +270,30 @@ def test_the_context_of_an_error_is_what_was_being_handled(operation):
     compiled, x = jit(program, fallback="error"), torch.ones(3, 4)
     for first in (True, False):
         assert compiled(x, first)[:2] == program(x, first)[:2] == ("KeyError('first')" if first else "None", "None")
+
+
+class Stopped(BaseException):
+    """Stops training, past all handlers of errors."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, Stopped, SystemExit, GeneratorExit, asyncio.CancelledError])
+@pytest.mark.parametrize("warm", [False, True])
+def test_what_comes_before_any_exception_of_the_programs_stays_done(kind, warm):
+    def program(x, kept, stops):
+        x.add_(1)
+        kept.append(x * 2)
+        if stops:
+            raise kind(x + 1)
+        return x
+
+    def done(function):
+        x, kept = torch.zeros(2), []
+        if warm:
+            function(x, kept, False)
+        for _ in range(2):
+            with pytest.raises(kind) as caught:
+                function(x, kept, True)
+            kept.append(caught.value.args[0])
+        return x, kept
+
+    torch.testing.assert_close(done(jit(program, fallback="error")), done(program))

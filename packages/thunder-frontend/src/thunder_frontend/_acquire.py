@@ -19,7 +19,7 @@ from thunder_frontend._library_code.torch_warnings import asks_for_overrides, ma
 from thunder_frontend._lookasides.lookasides import lookasides
 from thunder_frontend._suspensions import Continuation
 from thunder_guards import ArgumentsGuard, EnvironmentGuard
-from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code, state_of
+from thunder_guards.errors import AcquisitionError, BeginAgain, DataDependentError, in_users_code, state_of
 from thunder_guards.own_code import PACKAGES, name_in, of_library, package_of
 from thunder_guards.program import Effect, Program
 from thunder_guards.sources import Source, held
@@ -92,13 +92,15 @@ class Acquisition(Acquiring):
             stack.callback(self.external.process.restore)
             stack.callback(self.inference_modes.restore)
             stack.callback(self.external.states.give_back)
-            raised: Exception | None = None
+            raised: BaseException | None = None
             state: tuple[Any, dict[str, Any]] = ((), {})
             try:
                 result = run(*traced_args, **traced_kwargs)
             except ThunderError as error:
                 raise watch.signal or self._blamed(refused(error), watch.frames) from error.__cause__
-            except Exception as error:  # the program's own: what it wrote before stays written
+            except (BeginAgain, KeyboardInterrupt):  # the user's own interrupt may come anywhere: nothing has happened
+                raise
+            except BaseException as error:  # the program's own: what it wrote before stays written
                 raised, result = error, (state := state_of(error))
             if watch.signal is not None:  # and the program's handler took it for an error of its own
                 raise watch.signal

@@ -91,14 +91,14 @@ def is_of_our_code(error: Exception) -> bool:
     return any(itertools.dropwhile(bool, ours))
 
 
-def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:
+def state_of(error: BaseException) -> tuple[Any, dict[str, Any]]:
     """Return what an exception holds, for those that hold tensors or symbolic numbers: its arguments and attributes."""
     if any(isinstance(held, (torch.Tensor, NumberProxy)) for held in (*error.args, *error.__dict__.values())):
         return error.args, dict(error.__dict__)
     return (), {}
 
 
-def with_state(error: Exception, state: tuple[Any, dict[str, Any]]) -> Exception:
+def with_state(error: BaseException, state: tuple[Any, dict[str, Any]]) -> BaseException:
     """Return the exception with what :func:`state_of` returned of it, made of this call's tensors."""
     args, attributes = state
     error.args = args or error.args

@@ -118,7 +118,7 @@ class Program:
     rules: Mapping[Symbol, Callable[..., Any]] = field(default_factory=dict)
     numbers: tuple[Any, ...] = ()
     log: Any = None
-    raises: Exception | None = None
+    raises: BaseException | None = None
     unseen: UnseenWrites = field(default_factory=UnseenWrites)
     path: tuple[Any, ...] = ()
     exchanges: Mapping[Place, type] = field(default_factory=dict)
