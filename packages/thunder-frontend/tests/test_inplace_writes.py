@@ -162,3 +162,47 @@ def test_slices_are_copied_to_their_places_and_what_fails_leaves_all_as_it_was()
     with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 1 with size 5"):
         compiled(caches, place, 2 * new)
     assert int(place) == 4 and all([torch.equal(*pair) for pair in zip(caches, before, strict=True)])
+
+
+def statistics(x, mean, var):
+    return F.batch_norm(x * x, mean, var, x.mean(0), x.sum(0), training=True)
+
+
+def statistics_of_results(x, mean, var):
+    y = x.exp()
+    mean.copy_(y.detach().mean(0))
+    var.copy_(y.detach()[0])
+    return y, var + 1
+
+
+def statistics_returned(x, mean, var):
+    new = (x * 2).detach().sum(0)
+    mean.copy_(new)
+    var.copy_(new)
+    return x * x, new, new[:2]
+
+
+@pytest.mark.parametrize("program", [statistics, statistics_of_results, statistics_returned])
+def test_what_is_written_beside_results_with_gradients_is_eagers(program):
+    torch.manual_seed(0)
+    x, found = torch.randn(5, 4), []
+    compiled = jit(program)
+    for run in (program, compiled):
+        mean, var = torch.zeros(4), torch.ones(4)
+        for _ in range(4):
+            leaf = x.clone().requires_grad_()
+            results = run(leaf, mean, var)
+            results = results if isinstance(results, tuple) else (results,)
+            results[0].square().sum().backward()
+            told = [(r.detach().clone(), r.requires_grad, r._is_view()) for r in results]
+            for result in results[1:]:  # shares memory with no statistics
+                result.add_(1)
+            found.append((told, mean.clone(), var.clone(), leaf.grad))
+    torch.testing.assert_close(found[4:], found[:4])
+
+
+def test_statistics_are_copied_as_they_are_computed():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU())
+    compiled = jit(model)
+    compiled(torch.randn(3, 4)).sum().backward()
+    assert "detach" not in str(last_traces(compiled)[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,7 +35,7 @@ from thunder_ir import (
     recording,
     substitute,
 )
-from thunder_ir.passes import leading_to
+from thunder_ir.passes import dead_code_elimination, leading_to
 from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
 from thunder_torch.gradient_memory import gradients_apart
@@ -42,6 +43,8 @@ from thunder_torch.language import symbol_of, torch_language
 from thunder_torch.links import ResultView
 from thunder_torch.lone_results import lone_views
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
+
+_DETACH = symbol_of(torch.Tensor.detach)
 
 Improve = Callable[[list[Trace]], None]
 
@@ -178,7 +181,8 @@ def differentiated(
         kept = [proxy for name, proxy in written.inputs.items() if name in shared]
         if kept:  # the backward program, which runs after the writes, may read them
             split = differentiate(keep_written_inputs(kept, trace))
-        split = replace(split, forward=with_distinct_outputs(split.forward, views))
+        forward = without_views_to_copy(split.forward, frozenset(written.values.values()))
+        split = replace(split, forward=with_distinct_outputs(forward, views))
         traces.append(split.forward)
     with phase("executors"):
         traces += execution_traces(split.forward, chosen)
@@ -260,6 +264,35 @@ def keep_written_inputs(written: Sequence[TensorProxy], trace: Trace) -> Trace:
     head = [b.replace(tags=b.tags | kept) for b in builder.bound_symbols]
     rest = [b.substituted(copies) for b in trace.bound_symbols]
     return trace.replace(bound_symbols=(*head, *rest), output=substitute(trace.output, copies))
+
+
+def without_views_to_copy(forward: Trace, copied: Container[str]) -> Trace:
+    """Return a forward program that returns values which are copied into inputs themselves, not detached from history.
+
+    Args:
+        forward: the program.
+        copied: names of results that nobody sees but who copies them.
+    """
+    outputs, saved = forward.output
+    detached = {b.output.name: b.args[0] for b in forward.bound_symbols if b.symbol is _DETACH}
+    hidden = {p.name for p in forward.inputs} | {p.name for p in outputs if isinstance(p, TensorProxy)}
+
+    def computed(output: Any) -> Any:
+        if not isinstance(output, TensorProxy) or output.name not in copied:
+            return output
+        found = output
+        while found.name in detached:
+            found = detached[found.name]
+        if found is output or found.name in hidden:
+            return output
+        made = found.renamed(found.name)
+        made.requires_grad = output.requires_grad
+        return made
+
+    changed = tuple([computed(output) for output in outputs])
+    if all(map(operator.is_, changed, outputs)):
+        return forward
+    return dead_code_elimination(forward.replace(output=(changed, saved)))
 
 
 def with_distinct_outputs(forward: Trace, made: Container[int] = ()) -> Trace:

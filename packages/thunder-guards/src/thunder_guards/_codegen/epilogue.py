@@ -227,8 +227,10 @@ def copy_unseen(target: torch.Tensor, value: torch.Tensor) -> None:
     """Make ``value`` what ``target`` holds, behind autograd's back."""
     if value is target:  # it was computed there
         increment_version(target)
-        return
-    with torch.no_grad():
+    elif target.requires_grad or value.requires_grad:
+        with torch.no_grad():
+            target.copy_(value)
+    else:  # autograd has nothing to record
         target.copy_(value)
 
 
