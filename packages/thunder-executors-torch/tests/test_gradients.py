@@ -98,6 +98,8 @@ CALLS = [
     (F.nll_loss, (leaf(4, 8), torch.tensor([1, 2, 7, 0])), {"reduction": "none"}, "nll_loss_backward"),
     (F.mse_loss, (leaf(4, 8), leaf(4, 8)), {}, "mse_loss_backward"),
     (F.smooth_l1_loss, (leaf(4, 8), torch.randn(4, 8)), {"beta": 0.5, "reduction": "sum"}, "smooth_l1_loss_backward"),
+    (F.binary_cross_entropy, (torch.rand(4, 8).requires_grad_(), torch.rand(4, 8)), {}, "binary_cross_entropy_backward"),
+    (F.binary_cross_entropy, (torch.rand(4).requires_grad_(), torch.rand(4)), {"reduction": "none"}, "binary_cross_entropy_backward"),
     (F.embedding, (torch.tensor([[0, 1], [2, 1]]), leaf(5, 8), 0), {}, "embedding_dense_backward"),
     (F.embedding, (torch.randint(300, (7, 50)), leaf(300, 256), 5), {}, "rows_added"),
     (F.embedding, (torch.randint(3, (7, 50), dtype=torch.int32), leaf(300, 256)), {}, "rows_added"),

@@ -160,10 +160,16 @@ def _loss_backward(dy: TensorProxy, a: TensorProxy, *rest: Any) -> TensorProxy:
     return a.like()
 
 
+def _entropy(a: TensorProxy, target: TensorProxy, weight: Any, reduction: int) -> TensorProxy:
+    return _loss(a, target, reduction)
+
+
 mse_loss_forward = executor.call("torch.ops.aten.mse_loss.default", _loss)
 mse_loss_backward = executor.call("torch.ops.aten.mse_loss_backward.default", _loss_backward)
 smooth_l1_forward = executor.call("torch.ops.aten.smooth_l1_loss.default", _loss)
 smooth_l1_backward = executor.call("torch.ops.aten.smooth_l1_loss_backward.default", _loss_backward)
+bce_forward = executor.call("torch.ops.aten.binary_cross_entropy.default", _entropy)
+bce_backward = executor.call("torch.ops.aten.binary_cross_entropy_backward.default", _loss_backward)
 huber_forward = executor.call("torch.ops.aten.huber_loss.default", _loss)
 huber_backward = executor.call("torch.ops.aten.huber_loss_backward.default", _loss_backward)
 
@@ -229,3 +235,22 @@ def huber_loss(
         return huber_backward(dy, input, target, how, delta), huber_backward(dy, target, input, how, delta)
 
     return huber_forward(input, target, how, delta), pullback
+
+
+def of_constant_targets(input: Any, target: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether there is a kernel for all gradients of the call: PyTorch computes that of targets by several."""
+    return alike(input, target, *rest, **kwargs) and not target.requires_grad
+
+
+@executor.differentiates_torch(functional.binary_cross_entropy, when=of_constant_targets)
+def binary_cross_entropy(
+    input: TensorProxy,
+    target: TensorProxy,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Rule:
+    """Save input and target."""
+    how = REDUCTIONS[reduction]
+    return bce_forward(input, target, None, how), lambda dy: (bce_backward(dy, input, target, None, how), None)
