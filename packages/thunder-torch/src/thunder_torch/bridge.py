@@ -82,6 +82,9 @@ def connect_autograd(
     node = _Node(forward, backward, split, boxed, compile, runnable, differentiate, rule_of, overwritten, views)
     function: Any = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     function._backward_cls.apart = function._backward_cls.for_others = None
+    function._backward_cls.apply = (
+        function.backward
+    )  # PyTorch's own asks in Python whether this is ``vjp``, then calls it
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
         apply = Linked(node.links, node.positions, name, function, node.sent).connected(apply)
@@ -335,7 +338,8 @@ class _Node:
         if self.compile is None or context.inputs is None:
             return
         inputs = context.inputs[0]
-        if context.apart is not None or any(map(_GRAD_FN, [inputs[i] for i in self.given])):
+        given = inputs if len(inputs) == len(self.given) else [inputs[i] for i in self.given]
+        if context.apart is not None or any(map(_GRAD_FN, given)):
             try:
                 context._raw_saved_tensors  # noqa: B018
             except RuntimeError:

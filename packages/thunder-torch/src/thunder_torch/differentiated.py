@@ -70,6 +70,7 @@ class Writes:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+Tell = Callable[[Exception, Sequence[Trace]], None]
 Phase = Callable[[str], AbstractContextManager[None]]
 Made = tuple[list[Trace], Callable[[list[Any]], Any]]
 
@@ -79,10 +80,12 @@ class Backward:
 
     Args:
         make: returns its stages, and what runs the last one; called with what the work of a named phase is done within.
+        tell: called with what the program raises, and its stages, before it goes on to the caller.
     """
 
-    def __init__(self, make: Callable[[Phase], Made]) -> None:
+    def __init__(self, make: Callable[[Phase], Made], tell: Tell | None = None) -> None:
         self._make = make
+        self._tell = tell
         self._one_at_a_time = threading.Lock()
         self._made: Made | None = None
 
@@ -104,7 +107,13 @@ class Backward:
 
     def __call__(self, values: list[Any]) -> Any:
         """Run it on what was saved and the cotangents, in a box."""
-        return (self._made or self.make_ready())[1](values)
+        stages, run = self._made or self.make_ready()
+        try:
+            return run(values)
+        except Exception as error:
+            if self._tell is not None:
+                self._tell(error, stages[-2:])  # the last one, or what that was made of
+            raise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +144,7 @@ def differentiated(
     memory_budget: Any = None,
     check: Callable[[Split], None] = _nothing,
     improve: Improve | None = None,
-    tell: Callable[[Exception, Sequence[Trace]], None] | None = None,
+    tell: Tell | None = None,
     phase: Phase = _no_phase,
 ) -> Differentiated:
     """Make a computation ready to run such that its results have gradients.
@@ -199,9 +208,9 @@ def differentiated(
         with phase("code generation"):
             stages.append(in_a_box(stages[-1]))
             run = runnable(stages, executors)
-        return stages, run if tell is None else _telling(run, stages, tell)
+        return stages, run
 
-    backward = Backward(make)
+    backward = Backward(make, tell)
     if improve is not None or _is_sure_to_run(split):
         backward.make_ready(phase)
     with phase("code generation"):
@@ -226,21 +235,6 @@ def _is_sure_to_run(split: Split) -> bool:
     Passes that compare sizes which stand in the program make constraints of it.
     """
     return sum(split.differentiable) < 2 or any([isinstance(p, NumberProxy) for p in split.joint.inputs])
-
-
-def _telling(
-    run: Callable[[list[Any]], Any], stages: Sequence[Trace], tell: Callable[[Exception, Sequence[Trace]], None]
-) -> Callable[[list[Any]], Any]:
-    """Return what runs a backward program, and tells what that raises."""
-
-    def run_and_tell(values: list[Any]) -> Any:
-        try:
-            return run(values)
-        except Exception as error:
-            tell(error, stages[-2:])  # the last one, or what that was made of
-            raise
-
-    return run_and_tell
 
 
 def _perhaps_sharing(values: Iterable[Proxy], trace: Trace) -> set[str]:
