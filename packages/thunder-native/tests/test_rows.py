@@ -5,7 +5,7 @@ import torch
 from regions import Recorder, function_at, same
 
 from thunder_native.registry import ROWS
-from thunder_native.rows import UNARY
+from thunder_native.rows import ACTIVATIONS, IN_C, UNARY
 from thunder_native.runtime import missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
@@ -117,6 +117,11 @@ CASES = [
     ("torch.flatten", (Q, 1)), ("torch.Tensor.to", (A, torch.float64)), ("torch.Tensor.to", (A, torch.float32)),
     ("torch.Tensor.contiguous", (A.t(),)), ("torch.Tensor.contiguous", (A,)), ("torch.t", (A,)),
     *[(f"torch.{name}", (A.abs(),)) for name in UNARY],
+    *[(f"torch.nn.functional.{name}", (A,)) for name in ACTIVATIONS],
+    *[(f"torch._C._nn.{name}", (A,)) for name in IN_C if name != "max_pool2d_with_indices"],
+    ("torch._C._nn.max_pool2d_with_indices", (Q, (2, 2), (2, 2), (0, 0), (1, 1), False)),
+    ("torch.conv2d", (Q, torch.randn(4, Q.shape[1], 2, 3), torch.randn(4), (2, 1), (1, 0), (1, 2), 1)),
+    ("torch.conv2d", (Q, torch.randn(4, Q.shape[1], 2, 3))),
 ]  # fmt: skip
 KEYWORDS = [
     ("torch.zeros", ((2, 3),), {"dtype": torch.int64, "device": "cpu"}),
@@ -127,6 +132,7 @@ KEYWORDS = [
     ("torch.nn.functional.scaled_dot_product_attention", (Q, Q, Q), {"is_causal": True, "scale": 0.5}),
     ("torch.nn.functional.layer_norm", (A, (6,)), {"weight": V, "bias": V, "eps": 1e-3}),
     ("torch.cat", ((A, B),), {"dim": 1}), ("torch.nn.functional.silu", (A,), {"inplace": False}),
+    ("torch.nn.functional.relu", (A,), {"inplace": False}),
     ("torch.arange", (3,), {"dtype": torch.float64, "device": "cpu"}),
     ("torch.full", ((2,), 1), {"dtype": torch.float32, "device": torch.device("cpu")}),
 ]  # fmt: skip

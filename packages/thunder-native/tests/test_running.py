@@ -125,6 +125,18 @@ def test_unasked_it_leaves_few_calls_and_large_tensors_to_python():
     assert not native_of(few) and not native_of(large)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_unasked_a_product_with_a_bias_counts_for_three_calls(layers, bias):
+    parts = [part for _ in range(layers) for part in (torch.nn.Linear(4, 4, bias=bias), torch.nn.ReLU())]
+    model, x = torch.nn.Sequential(*parts), torch.randn(2, 4)
+    compiled = jit(model)
+    with torch.no_grad():
+        results = [compiled(x) for _ in range(HOT + 2)]
+        assert all(same(result, model(x)) for result in results)
+    assert bool(native_of(compiled)) is (bias and layers > 1)
+
+
 def test_unasked_it_reads_large_inputs():
     compiled = jit(lambda x, w, v: many(x @ w, v))
     inputs = torch.randn(2, 4000), torch.randn(4000, 4), torch.randn(4, 4)

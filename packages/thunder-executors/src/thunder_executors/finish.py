@@ -35,8 +35,8 @@ def runnable(stages: list[Trace], executors: Sequence[Executor | str] | None = N
         >>> runnable(stages, [executor])(3.0)
         9.0
     """
-    size = len(stages[-1].bound_symbols)
-    finishing = [f for e in resolve_executors(executors) for f in e.finishing if size >= f.fewest]
+    last = stages[-1]
+    finishing = [f for e in resolve_executors(executors) for f in e.finishing if f.counts(last) >= f.fewest]
     if not finishing:
         return stages[-1].python_callable()
     unfinished = _Unfinished(stages, finishing)

@@ -42,6 +42,10 @@ def arguments(*args: Any, **kwargs: Any) -> Arguments:
     return Arguments(args, kwargs)
 
 
+def _number_of_calls(trace: Trace) -> int:
+    return len(trace.bound_symbols)
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """What an executor makes of programs that are ready to run.
@@ -51,11 +55,13 @@ class Finish:
             call.
         after: how often the program has to be called before.
         fewest: number of calls in a program below which it is not asked.
+        counts: returns how many calls a program counts for.
     """
 
     improve: Callable[[Trace], Trace | None]
     after: int = 0
     fewest: int = 0
+    counts: Callable[[Trace], int] = _number_of_calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,16 +17,16 @@ def calls_of(trace: Trace) -> list[BoundSymbol]:
 def join_runs(
     trace: Trace,
     calls: Sequence[BoundSymbol],
-    taken: Sequence[bool],
+    counts: Sequence[int],
     smallest: int,
     join: Callable[[Region, int], BoundSymbol],
 ) -> Trace:
-    """Return a program with one call in place of each longest run of calls that are taken.
+    """Return a program with one call in place of each longest run of calls that can be in one.
 
     Args:
         trace: a program ready to run.
         calls: its calls, in an order in which they can run; see :func:`calls_of`.
-        taken: of each, whether it may be in a run.
+        counts: of each, how many calls it counts for in a run; 0 if it can be in none.
         smallest: number of calls below which a run is left as it is.
         join: makes the call that stands for a run, of its region, with the integers last, and its number.
     """
@@ -35,9 +35,9 @@ def join_runs(
     count = start = 0
     while start < len(calls):
         end = start
-        while end < len(calls) and taken[end] is taken[start]:
+        while end < len(calls) and bool(counts[end]) is bool(counts[start]):
             end += 1
-        if taken[start] and end - start >= smallest:
+        if counts[start] and sum(counts[start:end]) >= smallest:
             made.append(join(_region(calls[start:end], last, end), count))
             count += 1
         else:

@@ -30,6 +30,7 @@ class NativeExecutor(FusionExecutor):
         smallest_region: number of calls in a row below which Python makes them.
         largest: elements that tensors may have which a call computes, or reads of other calls; ``None``: any number.
         calls_before: how often Python runs a program before native code is made for it.
+        of_linear: how many calls a product with a bias counts for.
         (others): see :class:`thunder_executors.Executor`.
     """
 
@@ -39,6 +40,7 @@ class NativeExecutor(FusionExecutor):
         smallest_region: int = 4,
         largest: int | None = None,
         calls_before: int = 0,
+        of_linear: int = 1,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -46,7 +48,10 @@ class NativeExecutor(FusionExecutor):
             smallest_region=smallest_region, checks=False, **options,
         )  # fmt: skip
         self.largest = largest
-        self.finishing.append(Finish(lambda trace: in_native_code(trace, self), calls_before, smallest_region))
+        self.of_linear = of_linear
+        self.finishing.append(
+            Finish(lambda trace: in_native_code(trace, self), calls_before, smallest_region, self.counts)
+        )
 
     def within(self, trace: Trace) -> FusionExecutor | None:
         """It is not asked about calls: it takes them when all others are done."""
@@ -58,6 +63,15 @@ class NativeExecutor(FusionExecutor):
             return set()
         made = [p for b in calls for p in b.outputs if isinstance(p, TensorProxy)]
         return {p.name for p in made if not is_small(p, largest)}
+
+    def count(self, bound: BoundSymbol) -> int:
+        """Return how many calls one counts for, by what native code saves with it."""
+        is_linear = bound.symbol.path == LINEAR and isinstance(bound.args[-1], TensorProxy) and len(bound.args) == 3
+        return self.of_linear if is_linear else 1
+
+    def counts(self, trace: Trace) -> int:
+        """Return how many calls a program counts for."""
+        return sum([self.count(bound) for bound in trace.bound_symbols])
 
     def joined(self, region: Region, name: str, known: Mapping[int, Written]) -> BoundSymbol:
         """Return the call that runs a region.
@@ -75,6 +89,8 @@ def is_small(tensor: TensorProxy, largest: int) -> bool:
     sizes = [size if isinstance(size, int) else size.value for size in tensor.shape]
     return None not in sizes and math.prod(sizes) <= largest
 
+
+LINEAR = "torch.nn.functional.linear"
 
 ARITHMETIC = frozenset([f"_operator.{name}" for name in ("add", "sub", "mul", "neg")])
 
@@ -125,7 +141,8 @@ def _joined(trace: Trace, calls: list[BoundSymbol], executor: NativeExecutor, in
     def join(region: Region, number: int) -> BoundSymbol:
         return executor.joined(region, f"native_{number}", known)
 
-    return join_runs(trace, calls, [id(b) in known for b in calls], executor.smallest_region, join)
+    counts = [executor.count(b) if id(b) in known else 0 for b in calls]
+    return join_runs(trace, calls, counts, executor.smallest_region, join)
 
 
 def targets_of(bound: BoundSymbol) -> list[str]:
@@ -182,11 +199,14 @@ def is_arithmetic(bound: BoundSymbol) -> bool:
 FEWEST = 8
 """Calls in a row that pay, whatever they are: entering native code costs less than it saves with half as many."""
 
+OF_LINEAR = 3
+"""Calls that one of ``linear`` with a bias counts for: native code saves thrice as much of it as of another."""
+
 SMALL = 65_536
 """Elements of tensors beyond which Python between kernels does not matter, and memory held too long may."""
 
 HOT = 2
 """Calls of a program after which it is likely to be called often."""
 
-_CAREFUL = NativeExecutor(smallest_region=FEWEST, largest=SMALL, calls_before=HOT, default=False)
+_CAREFUL = NativeExecutor(smallest_region=FEWEST, largest=SMALL, calls_before=HOT, of_linear=OF_LINEAR, default=False)
 executor = NativeExecutor(careful=_CAREFUL)

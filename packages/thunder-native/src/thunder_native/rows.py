@@ -400,6 +400,22 @@ COMPUTING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 """Calls that make new memory: path, operator, overloads."""
 
+ACTIVATIONS = ("relu", "hardswish", "relu6", "mish")
+IN_C = ("silu", "hardswish", "mish", "max_pool2d_with_indices")
+for _name in ACTIVATIONS:
+    lowering(f"torch.nn.functional.{_name}")(dispatched(f"aten::{_name}"))
+for _name in IN_C:
+    lowering(f"torch._C._nn.{_name}")(dispatched(f"aten::{_name}"))
+
+
+@lowering("torch.conv2d")
+def conv2d(table: Table, bound: BoundSymbol) -> None:
+    """Of a batch of images; of one image PyTorch returns a view."""
+    if bound.args[0].ndim != 4:
+        raise CannotExpress("its input is no batch")
+    dispatch(table, bound, "aten::conv2d", "")
+
+
 for _path, _operator, _overloads in COMPUTING:
     lowering(_path)(dispatched(f"aten::{_operator}", *_overloads))
 

@@ -102,8 +102,8 @@ def record_runs(trace: Trace, transform: CUDAGraphTransform) -> Trace:
     ]
     others = [b for b, reason in zip(calls, reasons, strict=True) if reason]
     kept = leading_to(others, [p.name for p in flat_proxies(_returned(trace))])[1]
-    taken = [not reason for reason in reasons]
-    return join_runs(trace, calls, taken, transform.smallest, partial(transform.joined, kept=kept))
+    counts = [int(not reason) for reason in reasons]
+    return join_runs(trace, calls, counts, transform.smallest, partial(transform.joined, kept=kept))
 
 
 def _returned(trace: Trace) -> Any:
