@@ -20,6 +20,7 @@ from thunder_benchmarks import (
     models,
     passes,
     reports,
+    small_models,
     transforms,
 )
 from thunder_benchmarks.machine import in_a_fresh_process
@@ -218,3 +219,11 @@ def test_steps_of_models_are_measured_apart_kept_and_put_on_a_page(tmp_path, cap
     models.main(words)  # what the file has is not run again
     assert len(read_rows(models.Step, rows)) == 1
     assert f"| {name} | forward | {step.eager:.2f} |" in page.read_text(encoding="utf-8")
+
+
+def test_the_table_of_small_models(monkeypatch, capsys):
+    words = ["--compilers", "eager", "thunder", "--models", "VAE", "convolutional, normalised"]
+    monkeypatch.setattr(sys, "argv", ["small_models", *words, "--rounds", "1", "--block", "0.001"])
+    small_models.main()
+    shown = capsys.readouterr().out
+    assert "VAE" in shown and "thunder / eager" in shown and "torch.compile" not in shown
