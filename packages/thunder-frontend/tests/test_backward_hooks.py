@@ -346,3 +346,73 @@ def test_results_computed_of_a_view_that_was_written_are_differentiated():
         y.mul_(2)
         found.append(torch.autograd.grad(total, x))
     torch.testing.assert_close(found[1], found[0])
+
+
+def twice(result):
+    result.sum().backward(retain_graph=True)
+    result.square().sum().backward()
+    return result.detach()
+
+
+def twice_through_a_tensor(x, w):
+    y = (x * w).sin()
+    y.register_hook(lambda g: g * 2)
+    return twice(y * x)
+
+
+def twice_through_a_module(x, w):
+    module = nn.Tanh()
+    module.register_full_backward_pre_hook(lambda m, dy: (dy[0] * 2,))
+    module.register_full_backward_hook(lambda m, dx, dy: (dx[0] + 1,))
+    return twice(module(x * w))
+
+
+@pytest.mark.parametrize("function", [twice_through_a_tensor, twice_through_a_module])
+def test_two_gradients_inside_pass_the_same_hooks(function):
+    x, found = torch.randn(3, dtype=torch.float64), []
+    w = leaf(3)
+    for run in (function, jit(function)):
+        w.grad = None
+        found.append([(run(x, w), w.grad.clone()) for _ in range(3)])
+    torch.testing.assert_close(found[1], found[0])
+
+
+def on_what_is_read(x, w):
+    y = (x * w).exp()
+    (y * 2).sum().backward(retain_graph=True)
+    y.register_hook(lambda g: g * 3)
+    return y * 3
+
+
+def on_the_result_alone(x, w):
+    y = (x * w).exp()
+    y.sum().backward(retain_graph=True)
+    y.register_hook(lambda g: g * 3)
+    return y.detach()
+
+
+def between_two_gradients(x, w):
+    y = (x * w).exp()
+    y.register_hook(lambda g: g * 2)
+    y.sum().backward(retain_graph=True)
+    y.register_hook(lambda g: g * 3)
+    y.sum().backward()
+    return y.detach()
+
+
+@pytest.mark.parametrize("function", [on_what_is_read, on_the_result_alone, between_two_gradients])
+def test_gradients_inside_do_not_pass_hooks_that_are_registered_later(function):
+    x, found = torch.randn(3, dtype=torch.float64), []
+    w = leaf(3)
+    with pytest.raises(AcquisitionError, match="behind a backward"):
+        jit(function)(x, w)
+    for run in (function, jit(function, fallback="split")):
+        w.grad, seen = None, []
+        for _ in range(3):
+            result = run(x, w)
+            seen.append((result, w.grad.clone()))
+            if result.requires_grad:
+                result.sum().backward()
+                seen.append(w.grad.clone())
+        found.append(seen)
+    torch.testing.assert_close(found[1], found[0])

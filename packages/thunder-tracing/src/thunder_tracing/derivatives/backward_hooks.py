@@ -290,7 +290,7 @@ def record_identity(
 
     tags = frozenset({OpTags.VIEW} if len(values) == 1 else ())
     symbol = Symbol(name, "hooks", decomposition=_same, tags=tags, language=calls.builder.language)
-    calls.rules[symbol] = lambda *given: (_same(*given), pullback)
+    calls.rules[symbol] = lambda *given: (symbol(*given), pullback)
     builder = calls.builder
     if outputs is None:
         outputs = [v.like() for v in values]
@@ -339,6 +339,11 @@ def hook_tensor(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) ->
             "a hook on an input inside of a compiled program would be registered again on each call, which is not "
             "supported; register it outside"
         )
+    if _passed_before(calls, value):
+        raise AcquisitionError(
+            "a hook that is registered here, behind a backward() that went through its tensor, would be called by that "
+            "one, too; register it before, or outside of the compiled program"
+        )
     if not is_outside(hook) and not _is_closed(hook, is_outside):
         raise AcquisitionError(
             "the hook that is registered here reads what the compiled program made, which is gone when the hook is "
@@ -370,18 +375,22 @@ def hooks_of_result(calls: Calls, value: TensorProxy) -> tuple[Callable[..., Any
     hooks = calls.hooks.get(value.name)
     if not hooks:
         return ()
-    bounds = calls.builder.bound_symbols
-    inside = [p for b in bounds if b.symbol is gradients_of for p in b.args[0]]
-    if value.name in ancestors(bounds, inside):
+    if _passed_before(calls, value):
         raise AcquisitionError(
             "a tensor with a hook that is registered here leaves the compiled program, which computes gradients of "
             "what it computes of that; register the hook outside, or return a clone() of the tensor"
         )
-    for bound in reversed(bounds):
+    for bound in reversed(calls.builder.bound_symbols):
         if bound.symbol.name == "tensor_hook" and bound.outputs[0].name == value.name:
             calls.rules[bound.symbol] = lambda given: (_same(given), lambda cotangent: cotangent)
             value = bound.args[0]
     return tuple(hooks)
+
+
+def _passed_before(calls: Calls, value: TensorProxy) -> bool:
+    """Whether ``backward()`` inside of the program, which is written out in the end, went through a value."""
+    bounds = calls.builder.bound_symbols
+    return value.name in ancestors(bounds, [p for b in bounds if b.symbol is gradients_of for p in b.args[0]])
 
 
 def _is_closed(hook: object, is_outside: Callable[[Any], bool]) -> bool:
