@@ -377,6 +377,23 @@ def test_two_gradients_inside_pass_the_same_hooks(function):
     torch.testing.assert_close(found[1], found[0])
 
 
+def test_hooks_see_the_gradients_of_what_was_computed_before_a_write_that_autograd_did_not_see():
+    def program(x, w):
+        y = x * w
+        before = y + 1
+        with torch.no_grad():
+            y.mul_(2)
+        y.register_hook(lambda g: g * 3)
+        return before + y
+
+    x, found = torch.randn(3, dtype=torch.float64), []
+    for run in (program, jit(program)):
+        torch.manual_seed(0)
+        w = leaf(3)
+        found.append([torch.autograd.grad(run(x, w).sum(), w)[0] for _ in range(3)])
+    torch.testing.assert_close(found[1], found[0])
+
+
 def on_what_is_read(x, w):
     y = (x * w).exp()
     (y * 2).sum().backward(retain_graph=True)

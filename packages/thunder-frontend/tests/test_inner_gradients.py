@@ -395,3 +395,91 @@ def test_backward_of_a_gradient_reaches_what_only_that_reads():
         return [torch.randn(3, 3, requires_grad=True) for _ in range(3)]
 
     torch.testing.assert_close(jit(penalty, fallback="error")(*leaves()), penalty(*leaves()))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t: t.data.mul_(2),
+        lambda t: setattr(t, "data", t.data * 2),
+        lambda t: torch.no_grad()(torch.Tensor.mul_)(t, 2),
+        lambda t: torch.no_grad()(torch.Tensor.zero_)(t[0]),
+    ],
+    ids=["data", "other data", "no_grad", "a part"],
+)
+@pytest.mark.parametrize("of_a_leaf", [True, False])
+@pytest.mark.parametrize("asks", ["grad", "backward", "create_graph", "inputs", "retain_grad"])
+def test_what_autograd_did_not_see_written_keeps_its_gradients(write, of_a_leaf, asks):
+    def program(x, w):
+        target = w if of_a_leaf else w + 1
+        before = x + target
+        if asks == "retain_grad" and not of_a_leaf:
+            target.retain_grad()
+        write(target)
+        loss = (before + x * target).sum()
+        if asks == "grad":
+            return torch.autograd.grad(loss, target)
+        loss.backward(create_graph=asks == "create_graph", inputs=[target] if asks == "inputs" else None)
+        return target.grad.detach().clone() if target.is_leaf or target.retains_grad else None
+
+    found = []
+    for run in (program, jit(program)):
+        torch.manual_seed(0)
+        w = torch.randn(3, dtype=torch.float64, requires_grad=True)
+        found.append([])
+        for _ in range(3):
+            result = run(torch.randn(2, 3, dtype=torch.float64), w)
+            found[-1].append((result, w.detach().clone(), None if w.grad is None else w.grad.detach().clone()))
+    torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("write", [lambda t: t.data.mul_(2), lambda t: setattr(t, "data", t.data * 2)])
+@pytest.mark.parametrize("asks", ["grad", "backward", "create_graph"])
+def test_gradients_inside_of_what_was_overwritten_through_data_are_refused(write, asks):
+    def program(x, w):
+        y = (x * w).sum()
+        write(w)
+        if asks == "grad":
+            return torch.autograd.grad(y, x)
+        y.backward(create_graph=asks == "create_graph")
+        return y.detach()
+
+    x, w = [torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    with pytest.raises(AcquisitionError, match=r"writes through \.data to a tensor that autograd has saved"):
+        jit(program)(x, w)
+
+
+@pytest.mark.parametrize("asks", ["grad", "backward"])
+def test_what_was_written_unseen_is_differentiated_again_after_a_graph_was_freed(asks):
+    def program(x, w):
+        with torch.no_grad():
+            w.mul_(2)
+        loss = (x * w).square().sum()
+        if asks == "grad":
+            torch.autograd.grad(loss, w)
+        else:
+            loss.backward()
+        return (x * w).square().sum()
+
+    found = []
+    for run in (program, jit(program)):
+        torch.manual_seed(0)
+        x, w = torch.randn(3, dtype=torch.float64), torch.randn(3, dtype=torch.float64, requires_grad=True)
+        found.append([(torch.autograd.grad(run(x, w), w), w.detach().clone()) for _ in range(3)])
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_steps_through_data_go_on_inside_of_a_program():
+    def program(x, w):
+        for _ in range(3):
+            (x @ w).square().sum().backward()
+            w.data.sub_(w.grad, alpha=0.1)
+            w.grad = None
+        return (x @ w).sum().detach()
+
+    found = []
+    for run in (program, jit(program)):
+        torch.manual_seed(0)
+        w = torch.randn(3, dtype=torch.float64, requires_grad=True)
+        found.append([(run(torch.randn(2, 3, dtype=torch.float64), w), w.detach().clone()) for _ in range(3)])
+    torch.testing.assert_close(found[1], found[0])

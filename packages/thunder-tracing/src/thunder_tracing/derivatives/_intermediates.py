@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import torch
+
 from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, substitute
 from thunder_torch import torch_language
 from thunder_tracing.derivatives._freed_graphs import computed_of_others
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
 
 
 def _same(value: TensorProxy, probe: TensorProxy) -> TensorProxy:
@@ -52,6 +56,18 @@ def marked(
             probes[name], known[name] = [value.renamed(names.fresh(prefix)) for prefix in ("probe", "marked")]
             calls.append(BoundSymbol(MARKED, (value, probes[name]), {}, known[name], bound.location, bound.tags))
     return calls, list(substitute(tuple(results), known)), probes
+
+
+def edges(calls: Calls, tensors: Iterable[torch.Tensor]) -> list[TensorProxy]:
+    """Return what autograd takes for the values of tensors: those before what was written behind its back."""
+    written = {b.output.name: b.args[0] for b in calls.builder.bound_symbols if b.symbol is WRITTEN_UNSEEN}
+    found = []
+    for tensor in tensors:
+        value = calls.value(tensor)
+        while value.name in written:
+            value = written[value.name]
+        found.append(value)
+    return found
 
 
 def read_by_hooks(bound_symbols: Sequence[BoundSymbol]) -> dict[str, TensorProxy]:

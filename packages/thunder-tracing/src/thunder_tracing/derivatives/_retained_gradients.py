@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_tracing.derivatives._intermediates import read_by_hooks
+from thunder_tracing.derivatives._intermediates import edges, read_by_hooks
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
+
+
+def retaining(calls: Calls, reached: Collection[str]) -> list[TracedTensor]:
+    """Return the tensors that keep their gradient of those among these values."""
+    tensors = calls.leaves.retaining
+    return [t for t, p in zip(tensors, edges(calls, tensors), strict=True) if p.name in reached]
 
 
 def retained_gradients(
@@ -44,8 +50,7 @@ def beneath_all_hooks(calls: Calls, tensors: Sequence[TracedTensor]) -> list[Tra
     """Return tensors whose gradients are what tensors keep, as their hooks come first."""
     hooked = read_by_hooks(calls.builder.bound_symbols)
     found = []
-    for tensor in tensors:
-        value = calls.value(tensor)
+    for tensor, value in zip(tensors, edges(calls, tensors), strict=True):
         is_hooked = value.name in hooked
         while value.name in hooked:
             value = hooked[value.name]

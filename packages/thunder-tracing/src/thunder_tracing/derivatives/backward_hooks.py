@@ -16,6 +16,7 @@ from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import call, torch_language
 from thunder_torch.running import run
 from thunder_tracing.derivatives._freed_graphs import ancestors
+from thunder_tracing.derivatives._intermediates import edges
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected
 from thunder_tracing.tensors.overwrites import zeros_like
@@ -323,7 +324,7 @@ def hook_tensor(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) ->
         hook: what is called with it.
     """
     is_outside = calls.external.stays
-    value = calls.value(tensor)
+    (value,) = edges(calls, [tensor])
     if not value.requires_grad and is_unconnected(tensor):
         raise AcquisitionError(
             "a hook on a view that autograd did not record, of a tensor that requires grad, is not supported inside of "

@@ -10,13 +10,13 @@ import torch
 from thunder_autograd import gradients as gradients_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import is_dense
-from thunder_ir import BoundSymbol, TensorProxy
+from thunder_ir import TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
-from thunder_tracing.derivatives._retained_gradients import beneath_all_hooks, retain
+from thunder_tracing.derivatives._intermediates import edges
+from thunder_tracing.derivatives._retained_gradients import beneath_all_hooks, retain, retaining
 from thunder_tracing.derivatives.external_hooks import hooks_of
-from thunder_tracing.derivatives.inner_gradients import cotangent, listed
+from thunder_tracing.derivatives.inner_gradients import check_recorded, cotangent, listed
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
@@ -49,7 +49,7 @@ def inner_backward(
         bounds = calls.builder.bound_symbols
         reached = ancestors(bounds, [calls.value(r) for r in results])
         asked = None if inputs is None else [calls.traced(t) for t in listed(inputs)]
-        names = {calls.value(t).name for t in asked or ()}  # with the nodes of these
+        names = {p.name for p in edges(calls, asked or ())}  # with the nodes of these
         gone_through = reached if asked is None else reached & descendants(bounds, names)
         check_not_freed(gone_through, calls.spent)
         leaves = _leaves(calls, reached, asked)
@@ -64,8 +64,7 @@ def inner_backward(
             cotangents = [cotangent(calls, index, calls.value(r), g) for index, (r, g) in pairs]
             found = _recorded(calls, results, cotangents, leaves)
         if not create_graph and not retain_graph:
-            roots = _standing_for(bounds, leaves)
-            calls.spent.update(freed(bounds, gone_through - roots))
+            calls.spent.update(freed(bounds, gone_through - {_root(leaf).name for leaf in leaves}))
         for leaf, made in zip(leaves, found, strict=False):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
@@ -75,15 +74,6 @@ def inner_backward(
 def _root(leaf: TracedTensor) -> TensorProxy:
     """Return the input of the program through which gradients of a leaf come."""
     return (leaf._leaf.input if leaf._leaf is not None else leaf._input).proxy  # type: ignore[no-any-return]
-
-
-def _standing_for(bound_symbols: Sequence[BoundSymbol], leaves: Sequence[TracedTensor]) -> set[str]:
-    """Return the names of the values through which alone leaves were read, by now or before they were written to."""
-    found = {_root(leaf).name for leaf in leaves}
-    for bound in bound_symbols:
-        if bound.symbol is WRITTEN_UNSEEN and bound.args[0].name in found:
-            found.add(bound.output.name)
-    return found
 
 
 def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
@@ -114,14 +104,14 @@ def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
 def _inside(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
     """Return the tensors on the way to the leaves that get gradients."""
     if asked is None:
-        return [t for t in calls.leaves.retaining if calls.value(t).name in reached]
+        return retaining(calls, reached)
     for tensor in asked:
         if not calls.leaves.is_leaf(tensor):
             calls.leaves.retain(tensor)
-    names = {calls.value(t).name for t in asked}
+    names = {p.name for p in edges(calls, asked)}
     bounds = calls.builder.bound_symbols
     through = names | descendants(bounds, names)
-    return [t for t in calls.leaves.retaining if calls.value(t).name in through & reached]
+    return retaining(calls, through & reached)
 
 
 def _refuse_hooks(calls: Calls, leaves: Sequence[TracedTensor]) -> None:
@@ -138,8 +128,9 @@ def _recorded(
     calls: Calls, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
 ) -> list[TracedTensor]:
     """Record the call of the gradients, and return them."""
-    wanted = tuple([_root(leaf) for leaf in leaves])
-    made = gradients_of(tuple([calls.value(r) for r in results]), tuple(cotangents), wanted)
+    wanted, values = tuple([_root(leaf) for leaf in leaves]), tuple([calls.value(r) for r in results])
+    check_recorded(calls, wanted, values)
+    made = gradients_of(values, tuple(cotangents), wanted)
     return [calls.wrap(p) for p in made]
 
 

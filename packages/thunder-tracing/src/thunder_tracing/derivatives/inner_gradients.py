@@ -13,12 +13,14 @@ from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_prox
 from thunder_ir.passes import leading_to
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
-from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
-from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives._intermediates import beneath_hooks, edges, marked, with_rule
+from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients, retaining
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.derivatives.external_hooks import with_hooks
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import settle_gradients
+from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
+from thunder_tracing.tensors.unseen_writes import check_read
 
 RuleOf = Callable[[BoundSymbol], Any]
 
@@ -37,8 +39,7 @@ def inner_gradients(
     """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
     with torch._C.DisableTorchFunction():
         outputs, inputs = listed(outputs), listed(inputs)
-        wanted = [calls.value(t) for t in inputs]
-        results = [calls.value(t) for t in outputs]
+        wanted, results = edges(calls, inputs), [calls.value(t) for t in outputs]
         given = [None] * len(results) if grad_outputs is None else listed(grad_outputs)
         cotangents = [cotangent(calls, i, r, g) for i, (r, g) in enumerate(zip(results, given, strict=True))]
         gradients = _gradients(calls, wanted, results, cotangents, create_graph)
@@ -80,7 +81,7 @@ def autograd_grad(
     calls.external.contents(inputs)  # a list may hold some that are not read yet
     with torch._C.DisableTorchFunction():
         outputs, inputs = listed(outputs), listed(inputs)  # which are looked at twice, and may be generators
-        results, wanted = [[calls.value(t) for t in tensors] for tensors in (outputs, inputs)]
+        results, wanted = [calls.value(t) for t in outputs], edges(calls, inputs)
         if not calls.levels.stack:
             _check_requires_grad(results, wanted)
         bounds = calls.builder.bound_symbols
@@ -90,7 +91,7 @@ def autograd_grad(
         gone_through -= names - computed_of_others(bounds, names)
         if not (create_graph if retain_graph is None else retain_graph):
             calls.spent.update(freed(bounds, gone_through))
-        inside = [t for t in calls.leaves.retaining if calls.value(t).name in gone_through]
+        inside = retaining(calls, gone_through)
         retained = retained_gradients(calls, outputs, inside, grad_outputs, create_graph)
     found = calls.inner_gradients(
         outputs, inputs, grad_outputs, *args, retain_graph=retain_graph, create_graph=create_graph, **kwargs
@@ -140,7 +141,7 @@ def cotangent(calls: Calls, index: int, result: TensorProxy, given: Any) -> Tens
 def _gradients(
     calls: Calls, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
 ) -> list[Any]:
-    rule_of = with_rule(rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(calls.rules, bound)))
+    rule_of = with_rule(_rule_of(calls))
     before = calls.builder.bound_symbols
     wanted = beneath_hooks(before, wanted)
     between = _with_open_draws(before, _between(before, wanted, results), calls.builder.names)
@@ -148,6 +149,7 @@ def _gradients(
     calls_between, marked_results, probes = marked(between, results, wanted, calls.builder.names)
     sought = [probes.get(p.name, p) for p in wanted]
     joint, outside = _joint(calls_between, defined, sought, marked_results, rule_of)
+    check_read(calls.unseen, calls_between, joint)
     differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
     known = {**outside, **{p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}}
     known |= {probes[p.name].name: p for p in wanted if p.name in probes}
@@ -155,6 +157,19 @@ def _gradients(
     by_name = dict(zip(outside, joint.output[1], strict=True))
     found = [by_name.get(p.name) for p in sought]
     return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
+
+
+def check_recorded(calls: Calls, wanted: Sequence[TensorProxy], results: Sequence[TensorProxy]) -> None:
+    """Refuse gradients that are written out in the end if they read what was overwritten behind autograd's back."""
+    before, unseen = calls.builder.bound_symbols, calls.unseen.memory | calls.unseen.tensors
+    between = _between(before, wanted, results) if unseen else []
+    if any([p.name in unseen for b in between if b.symbol is not WRITTEN_UNSEEN for p in b.inputs]):
+        defined = {p.name for b in before for p in b.outputs}
+        check_read(calls.unseen, between, _joint(between, defined, wanted, results, _rule_of(calls))[0])
+
+
+def _rule_of(calls: Calls) -> RuleOf:
+    return rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(calls.rules, bound))
 
 
 def _between(

@@ -14,6 +14,7 @@ import torch
 
 from thunder_ir import Builder, Symbol, TensorProxy, bind
 from thunder_torch import call, to_torch_device, to_torch_dtype, torch_language
+from thunder_torch.traits import Trait, state
 
 
 def _new_value(old: TensorProxy, new: TensorProxy) -> Any:
@@ -25,6 +26,7 @@ WRITTEN = Symbol("written", "thunder_tracing", decomposition=_new_value, languag
 
 WRITTEN_UNSEEN = Symbol("written_unseen", "thunder_tracing", decomposition=_new_value, language=torch_language)
 """``written_unseen(old, new)``: ``new``, written over ``old`` behind autograd's back."""
+state("written_unseen", traits=(Trait.SAVES_NOTHING,))
 
 
 def _same_value(old: TensorProxy, new: TensorProxy) -> Any:

@@ -22,10 +22,25 @@ def check_saved(unseen: UnseenWrites, split: Split) -> None:
     Raises:
         AcquisitionError: they do.
     """
-    if not (unseen.memory or unseen.tensors) or split.program is None:
+    if split.program is not None:
+        check_read(unseen, split.program.bound_symbols, split.joint)
+
+
+def check_read(unseen: UnseenWrites, bound_symbols: Sequence[BoundSymbol], joint: Trace) -> None:
+    """Refuse a derivative that reads what was overwritten.
+
+    Args:
+        unseen: what was, before the derivative was taken.
+        bound_symbols: what is differentiated.
+        joint: its joint trace.
+
+    Raises:
+        AcquisitionError: it does.
+    """
+    if not (unseen.memory or unseen.tensors):
         return
-    parts = Joint.of(split.joint)
-    found = _overwritten(unseen, split.program, parts)
+    parts = Joint.of(joint)
+    found = _overwritten(unseen, bound_symbols, parts)
     for bound in parts.pulled:
         if not found.isdisjoint([p.name for p in bound.inputs]):
             raise AcquisitionError(
@@ -34,13 +49,13 @@ def check_saved(unseen: UnseenWrites, split: Split) -> None:
             )
 
 
-def _overwritten(unseen: UnseenWrites, program: Trace, parts: Joint) -> set[str]:
+def _overwritten(unseen: UnseenWrites, bound_symbols: Sequence[BoundSymbol], parts: Joint) -> set[str]:
     """Return the names of overwritten values, and of what only derivatives compute of them."""
-    found = unseen.memory | unseen.tensors | _of_the_same(unseen.tensors, program, parts)
+    found = unseen.memory | unseen.tensors | _of_the_same(unseen.tensors, bound_symbols, parts)
     moved = set(unseen.memory)
-    computed = _results(program.bound_symbols)
-    views = _results([b for b in program.bound_symbols if _shares_memory(b)])
-    copies = _results([b for b in program.bound_symbols if b.symbol.origin in COPIES])
+    computed = _results(bound_symbols)
+    views = _results([b for b in bound_symbols if _shares_memory(b)])
+    copies = _results([b for b in bound_symbols if b.symbol.origin in COPIES])
     for bound in parts.primal:
         names, made = {p.name for p in bound.inputs}, _results([bound])
         if moved.isdisjoint(names) and found.isdisjoint(names):
@@ -53,11 +68,11 @@ def _overwritten(unseen: UnseenWrites, program: Trace, parts: Joint) -> set[str]
     return found
 
 
-def _of_the_same(tensors: set[str], program: Trace, parts: Joint) -> set[str]:
+def _of_the_same(tensors: set[str], bound_symbols: Sequence[BoundSymbol], parts: Joint) -> set[str]:
     """Return what views of the whole stand for, which the derivatives read in their place."""
     there = _results(parts.primal)
     found: set[str] = set()
-    for bound in reversed(program.bound_symbols):
+    for bound in reversed(bound_symbols):
         made = _results([bound])
         if _shares_memory(bound) and made.isdisjoint(there) and not made.isdisjoint(found | tensors):
             found.update([p.name for p in bound.inputs])
