@@ -1,5 +1,6 @@
 """What no program can be made of runs in Python, and what it calls is compiled."""
 
+import contextlib
 import gc
 import warnings
 import weakref
@@ -397,3 +398,66 @@ def test_a_display_that_a_call_interrupts_is_filled_in_each_run(function):
         for _ in range(3):
             x = torch.randn(2, 3)
             torch.testing.assert_close(run(x), function(x))
+
+
+class Counted:
+    """Counts what is open, and tells of what was closed."""
+
+    def __init__(self):
+        self.open, self.closed = 0, []
+
+    @contextlib.contextmanager
+    def entered(self, x):
+        self.open += 1
+        try:
+            yield self.open
+        finally:
+            self.open -= 1
+            self.closed.append("context")
+            x.data.add_(1)
+
+    def parts(self, x):
+        try:
+            for i in range(3):
+                yield x * i
+        finally:
+            self.closed.append("generator")
+            x.data.mul_(2)
+
+
+def bytes_of(x):
+    return len(x.detach().numpy().tobytes())
+
+
+def within_a_context(x, counted):
+    with counted.entered(x) as depth:
+        return x * bytes_of(x) + depth
+
+
+def within_a_loop(x, counted):
+    total = 0
+    for part in counted.parts(x):
+        total = total + part * bytes_of(part)
+    return total
+
+
+def between_two_parts(x, counted):
+    parts = counted.parts(x)
+    first = next(parts)
+    return next(parts) + bytes_of(first)
+
+
+@pytest.mark.parametrize("function", [within_a_context, within_a_loop, between_two_parts])
+def test_what_generators_do_at_their_end_is_not_done_by_an_acquisition_that_is_given_up(function):
+    found, closed = [], []
+    for run in (function, jit(function, fallback="split")):
+        counted = Counted()
+        found.append([])
+        for _ in range(3):
+            x = torch.ones(2)
+            result = run(x, counted)
+            gc.collect()
+            found[-1].append((result, x, counted.open))
+        closed.append(counted.closed)
+    torch.testing.assert_close(found[1], found[0])
+    assert closed[1] == closed[0]

@@ -1,6 +1,7 @@
 """Frames are suspended at a call, and go on in another interpretation."""
 
 import dis
+import gc
 import sys
 
 import pytest
@@ -183,3 +184,34 @@ def test_a_display_is_unfinished_until_nothing_is_added_to_it():
 
     offsets = [i.offset for i in dis.get_instructions(display.__code__) if i.opname == "CALL"]
     assert [unfinished_displays(display.__code__, offset, 1) for offset in offsets] == [frozenset({0}), frozenset()]
+
+
+def test_generators_of_an_abandoned_run_run_no_more_code():
+    ended = []
+
+    def parts(at_its_start):
+        try:
+            yield 1
+        finally:
+            ended.append(at_its_start)
+
+    def outer():
+        yield from parts(False)
+
+    def program():
+        kept = [parts(True), outer()]
+        for generator in kept:
+            next(generator)
+        return kept
+
+    run = interpret(program)
+    for close in (lambda kept: [g.close() for g in kept], lambda kept: kept.clear()):
+        kept = run()
+        run.abandon()
+        close(kept)
+        gc.collect()
+        assert ended == []
+    del kept, run
+    interpret(program)().clear()
+    gc.collect()
+    assert sorted(ended) == [False, True]

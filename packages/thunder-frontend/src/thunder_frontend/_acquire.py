@@ -85,6 +85,7 @@ class Acquisition(Acquiring):
         with ExitStack() as stack:
             stack.callback(self._let_go)
             stack.callback(self.external.mutations.undo)
+            stack.callback(run.abandon)
             stack.enter_context(recording(self.builder))
             traced_args = tuple(self.external.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
             traced_kwargs = {k: self.external.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}

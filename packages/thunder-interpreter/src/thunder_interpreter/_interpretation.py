@@ -184,6 +184,13 @@ class Interpretation:
                 show(error)
             raise
 
+    def abandon(self) -> None:
+        """Let no code of generators and coroutines run any more that are suspended, whoever closes or collects them."""
+        for reference in list(self.generators.values()):
+            frame = reference()
+            if frame is not None:
+                frame.finished = True
+
     def machine(self) -> Machine:
         """The state of the calling thread."""
         try:
