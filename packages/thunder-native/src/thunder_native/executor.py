@@ -71,7 +71,7 @@ class NativeExecutor(FusionExecutor):
 
     def counts(self, trace: Trace) -> int:
         """Return how many calls a program counts for."""
-        return sum([self.count(bound) for bound in trace.bound_symbols])
+        return sum([self.count(bound) for bound in calls_of(trace)])
 
     def joined(self, region: Region, name: str, known: Mapping[int, Written]) -> BoundSymbol:
         """Return the call that runs a region.
