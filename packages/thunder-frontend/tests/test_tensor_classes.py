@@ -7,6 +7,7 @@ import torch
 from against_eager import same_as_eager
 from torch import nn
 from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves
 
 from thunder_frontend import AcquisitionError, cache_misses, interpreted_in_place_of, jit
 
@@ -208,3 +209,33 @@ def test_another_function_is_interpreted_in_place_of_one_of_a_library_once():
     with pytest.raises(ValueError, match="given is replaced already, by <function"):
         interpreted_in_place_of(given)(written_out)
     assert jit(lambda x: given(x), fallback="error")(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+class Pair:
+    """No tensor: one that says what functions make of it, as collections of tensors do."""
+
+    def __init__(self, first):
+        self.first = first
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.neg:
+            return NotImplemented
+        found = [leaf.first if isinstance(leaf, Pair) else leaf for leaf in tree_leaves((args, kwargs))]
+        return func.__name__, [t.__name__ for t in types], [leaf for leaf in found if leaf is not None]
+
+
+class Later(Pair):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented if func is torch.cat else super().__torch_function__(func, types, args, kwargs)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.stack([Pair(x), Pair(x + 1)]), lambda x: torch.stack((x, Pair(x)), dim=0),
+    lambda x: torch.add(x, other=Pair(x)), lambda x: torch.cat([Pair(x), Later(x)]),
+    lambda x: torch.hstack([Pair(x), Later(x)]), lambda x: torch.neg(Pair(x)),
+], ids=["list", "tuple", "keyword", "next", "derived", "nobody"])  # fmt: skip
+def test_objects_in_lists_and_keywords_say_what_functions_make_of_them(call):
+    same_as_eager(call, torch.ones(3))
+    same_as_eager(lambda x, kept: kept.append(x * 2) or call(kept[0]), torch.ones(3), [])

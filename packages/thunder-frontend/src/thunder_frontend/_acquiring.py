@@ -31,7 +31,7 @@ from thunder_torch import view_argument
 from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.tensors.known_values import ValueSpecialisation
 from thunder_tracing.tensors.run_arrays import run_arrays_in
-from thunder_tracing.tensors.tensor_classes import asks_for_functions
+from thunder_tracing.tensors.tensor_classes import asked_for_functions
 from thunder_tracing.tensors.under_settings import UnderSettings
 from thunder_tracing.tracer import Tracer
 
@@ -136,7 +136,7 @@ class Acquiring(Tracer):
         return tensor
 
     def _called(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if may_warn(function) and function not in self.settings.interprets and not any(map(asks_for_functions, args)):
+        if may_warn(function) and function not in self.settings.interprets and not asked_for_functions(args, kwargs):
             return unless_it_warns(super().__call__, function, args, kwargs)
         result = super().__call__(function, args, kwargs)
         if function in TEXT:

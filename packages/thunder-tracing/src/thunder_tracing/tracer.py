@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch.overrides import resolve_name
 
 from thunder_guards import SameObjectGuard, ToldGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
@@ -39,7 +40,7 @@ from thunder_tracing.tensors.overwrites import RULES, record_overwritten
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.shared_memory import SharedMemory
 from thunder_tracing.tensors.storage import own_storage
-from thunder_tracing.tensors.tensor_classes import asks_for_functions, check_tensor
+from thunder_tracing.tensors.tensor_classes import asked_for_functions, check_tensor
 from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
 
@@ -94,11 +95,22 @@ class Tracer(WriteCalls):
 
     def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
-        for value in args:
-            if asks_for_functions(value):
-                with AcquisitionMode(self):  # which is not in force while it handles a function
-                    return self.interpreted(type(value).__torch_function__)(function, (type(value),), args, kwargs)
-        return super().__call__(function, args, kwargs)
+        asked = asked_for_functions(args, kwargs)
+        return self._answered(asked, function, args, kwargs) if asked else super().__call__(function, args, kwargs)
+
+    def _answered(self, asked: list[Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what the first of the objects makes of a function that answers for it."""
+        types: tuple[Any, ...] = tuple([*map(type, asked)])
+        for cls in types:
+            with AcquisitionMode(self):  # which is not in force while it handles a function
+                result = self.interpreted(cls.__torch_function__)(function, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        classes = "\n".join([f"  - tensor subclass {cls}" for cls in types])
+        raise TypeError(
+            f"Multiple dispatch failed for '{resolve_name(function)}'; all __torch_function__ handlers returned "
+            f"NotImplemented:\n\n{classes}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+        )
 
     def _levels_changed(self) -> None:
         self.changes += 1

@@ -5,6 +5,7 @@ What functions return of a tensor of another class is of that class, too, where 
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ _PLAIN = frozenset({
     NATIVE.__torch_function__.__func__, torch._C._disabled_torch_function_impl,
     torch.nn.Parameter.__dict__["__torch_function__"],
 })  # fmt: skip
+_SEQUENCES, _OURS = (list, tuple), package_of(__name__)
 
 
 def check_tensor(tensor: torch.Tensor, source: object) -> None:
@@ -69,3 +71,19 @@ def asks_for_functions(value: object) -> bool:
     if not cls.__flags__ & HEAP_TYPE or isinstance(value, torch.Tensor):
         return False
     return hasattr(cls, "__torch_function__")
+
+
+def asked_for_functions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the objects among arguments, and in lists and tuples of them, that have a say, one of each class.
+
+    They are in the order in which PyTorch asks them: those of a class derived from another's come before it. What
+    stands for arrays while a program is acquired answers for itself alone: eager has arrays there.
+    """
+    listed = [a for a in (*args, *kwargs.values()) if type(a) in _SEQUENCES]
+    others = chain(kwargs.values(), *listed)
+    found: list[Any] = []
+    for asked in chain(args, (a for a in others if asks_for_functions(a) and package_of(type(a).__module__) != _OURS)):
+        if asks_for_functions(asked) and type(asked) not in map(type, found):
+            after = [i for i, other in enumerate(found) if isinstance(asked, type(other))]
+            found.insert(after[0] if after else len(found), asked)
+    return found
