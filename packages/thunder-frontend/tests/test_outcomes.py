@@ -341,3 +341,57 @@ class Weighed(torch.autograd.Function):
 def test_an_error_names_the_line_that_looks_at_a_gradient():
     with pytest.raises(DataDependentError, match=r"in backward: return gradient \* 5 if"):
         jit(lambda x: Weighed.apply(x.sin()).sum(), fallback="error")(torch.ones(3, requires_grad=True))
+
+
+def skips(model, x):
+    loss = nn.functional.dropout(model(x), 0.5).square().mean()
+    loss.backward()
+    norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
+    if norm.isfinite():
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= p.grad * torch.rand(()) / max(int(norm), 1)
+    return loss.detach()
+
+
+def goes_on(model, x):
+    model(x).square().mean().backward()
+    if model.weight.grad.sum() > 0:
+        (model(x * 2) * torch.rand(())).sum().backward()
+    noise = torch.rand(2)
+    return noise if model.bias.grad[0] > noise[0] else x.sum()
+
+
+def uses_both(model, x):
+    (found,) = torch.autograd.grad(model(x).square().sum(), model.bias)
+    Weighs.apply(model(x)).sum().backward()
+    return found * 2 if found[0] > 0 else model.weight.grad.clone()
+
+
+class Weighs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * torch.rand(())
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 5
+
+
+@pytest.mark.parametrize("step", [skips, goes_on, uses_both])
+def test_values_are_looked_at_after_backward(step):
+    models = [nn.Linear(3, 2) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    compiled = jit(step)
+    for index, scale in enumerate((1.0, -1.0, float("inf"), 3.0, 0.0, -9.0)):
+        results, states = [], []
+        for model, run in zip(models, (step, compiled), strict=True):
+            torch.manual_seed(index)
+            results.append(run(model, torch.tensor([[1.0, -2.0, 0.5], [0.5, 0.0, 1.0]]) * scale))
+            states.append(torch.get_rng_state())
+            if not all(p.grad.isfinite().all() for p in model.parameters()):
+                model.zero_grad()
+        torch.testing.assert_close(results[1], results[0], equal_nan=True)
+        torch.testing.assert_close(states[1], states[0])
+        torch.testing.assert_close([p.grad for p in models[1].parameters()], [p.grad for p in models[0].parameters()])
+        torch.testing.assert_close(models[1].state_dict(), models[0].state_dict())

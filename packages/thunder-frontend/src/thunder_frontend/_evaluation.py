@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from thunder_executors import transform_for_execution
+from thunder_executors import resolve_executors, transform_for_execution
 from thunder_frontend._draws import DrawnFrom, opened
+from thunder_frontend._inner_gradients import computes_gradients, with_gradients_written_out
 from thunder_frontend._outcomes import Look
 from thunder_guards.errors import DataDependentError
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
@@ -55,6 +56,9 @@ class Evaluation:
             if given.example is not None:
                 self._values.setdefault(given.proxy.name, given.example)
         self._values.update({n.proxy.name: n.proxy.value for n in self._calls.numbers})
+        if computes_gradients(new):  # of what was computed from the beginning
+            new = self._done
+            self._states.clear()
         pieces = [b for b in new if not (b.args and isinstance(b.args[0], (Look, Check)))]
         made = {p.name: p for b in pieces for p in b.outputs if isinstance(p, (TensorProxy, NumberProxy)) and p.name}
         read = {p.name: p for b in pieces for p in b.inputs if p.name not in made}
@@ -74,6 +78,9 @@ class Evaluation:
         self._states.clear()
 
     def _run(self, piece: Trace) -> None:
+        made = piece.output
+        if computes_gradients(piece.bound_symbols):
+            piece, _ = with_gradients_written_out(piece, self._calls.rules, resolve_executors(()))
         drawn = DrawnFrom(opened(piece, self._calls.rules))
         before = drawn.states()
         with ExitStack() as stack:
@@ -86,4 +93,4 @@ class Evaluation:
             drawn.set_states(before | self._states)
             results = run(*[self._values[p.name] for p in piece.inputs])
             self._states.update(drawn.states())
-        self._values.update({p.name: value for p, value in zip(piece.output, results, strict=True)})
+        self._values.update({p.name: value for p, value in zip(made, results, strict=True)})

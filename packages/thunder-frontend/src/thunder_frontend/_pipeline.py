@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import Split, gradients, written_out
-from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
+from thunder_autograd import Split
+from thunder_executors import execution_traces, resolve_executors, runnable, who_gains
 from thunder_frontend._computations import Computation, is_paused, key_of, share, shared
 from thunder_frontend._draws import Draw, DrawnFrom, opened
+from thunder_frontend._inner_gradients import computes_gradients, with_gradients_written_out
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
@@ -23,17 +24,16 @@ from thunder_guards import Specialisation, ordered, result_views, specialise
 from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import is_plain
 from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
-from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
+from thunder_ir import Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy, tidy_apart
-from thunder_torch import DataDependentShapeError, sized, symbol_of
+from thunder_torch import DataDependentShapeError, sized
 from thunder_torch.differentiated import Backward, Differentiated, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.uncast import uncast
 from thunder_tracing.bailouts import Bailout, Check, EagerFallback
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.tensors.array_calls import OnArrays
-from thunder_tracing.tensors.overwrites import RULES_AGAIN
 from thunder_tracing.tensors.unseen_writes import check_saved
 
 
@@ -108,9 +108,11 @@ def _computation(program: Program, computation: Trace, options: Options, timer: 
     renamed: dict[str, Any] = {}
     if any([e.kind == "tensor" for e in program.effects]):
         computation = failures_before_writes(computation)
-    if any([bound.symbol is gradients for bound in computation.bound_symbols]):
+    if computes_gradients(computation.bound_symbols):
         with timer("autograd"):
-            computation, renamed = _with_inner_gradients(program, computation, options)
+            executors = who_gains(computation, resolve_executors(options.executors))
+            computation, renamed = with_gradients_written_out(computation, program.rules, executors)
+            computation = tidy(computation)
         traces.append(computation)
     program, trace = _transformed(program, computation, options, timer, traces)
     split, backward, returns_result = None, None, False
@@ -172,18 +174,6 @@ def _undifferentiated(
         run = runnable(traces, options.executors)
     leaves = [i for i in program.inputs if i.metadata.requires_grad or i.becomes_leaf]
     return without_gradients(run) if program.environment.environment.grad_enabled and leaves else run
-
-
-def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, dict[str, Any]]:
-    """Write out the gradients that the program computes itself; return it, and what goes by other names in it."""
-    executors = who_gains(computation, resolve_executors(options.executors))
-
-    def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
-        own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(program.rules, bound)
-        return own or grad_rule(bound, executors)
-
-    made, renamed = written_out(computation, rule_of, symbol_of(torch.clone))
-    return tidy(made), renamed
 
 
 def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:

@@ -1,0 +1,38 @@
+"""Gradients that a program computes itself, written out with the rules of those who run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import gradients, written_out
+from thunder_executors import Executor, grad_rule
+from thunder_ir import BoundSymbol, Symbol, Trace
+from thunder_torch import symbol_of
+from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
+from thunder_tracing.tensors.overwrites import RULES_AGAIN
+
+
+def computes_gradients(bound_symbols: Sequence[BoundSymbol]) -> bool:
+    """Whether gradients are among what is computed."""
+    return any([bound.symbol is gradients for bound in bound_symbols])
+
+
+def with_gradients_written_out(
+    trace: Trace, rules: Mapping[Symbol, Callable[..., Any]], executors: Sequence[Executor]
+) -> tuple[Trace, dict[str, Any]]:
+    """Return a program in which gradients are written out, and what goes by other names in it.
+
+    Args:
+        trace: the program.
+        rules: derivatives that it brings along.
+        executors: run it.
+    """
+
+    def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
+        own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(rules, bound)
+        return own or grad_rule(bound, executors)
+
+    return written_out(trace, rule_of, symbol_of(torch.clone))
