@@ -237,3 +237,18 @@ def test_strides_of_dimensions_of_size_1_are_those_of_the_call(program):
         for memory_format in (torch.contiguous_format, torch.channels_last):
             x = torch.randn(2, size, 1, 1).to(memory_format=memory_format)
             assert compiled(x) == program(x)
+
+
+@pytest.mark.parametrize("goal", [1, 2])
+def test_numbers_that_many_steps_compute_one_from_another_take_as_many_steps(goal):
+    def program(x):
+        n = x.shape[0]
+        for _ in range(64):  # each of which reads the one before twice
+            n = n // 2 + n % 2
+        return x * (2 if n == goal else 3)
+
+    compiled = jit(program, fallback="error")
+    for rows in (8, 9, 0, 12, 6):
+        x = torch.ones(rows, 2)
+        torch.testing.assert_close(compiled(x), program(x))
+    assert cache_misses(compiled) <= 4

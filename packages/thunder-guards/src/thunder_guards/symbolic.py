@@ -121,14 +121,25 @@ def told_by_numbers(numbers: Sequence[NumberInput], constraints: Sequence[Constr
 
 
 def _question(number: object, sources: Mapping[str, Source]) -> Hashable:
-    """Return what tells whether two numbers are computed alike; ``None`` for one that cannot be compared."""
-    if not isinstance(number, NumberProxy):
-        return (type(number), number) if is_looked_up(number) else None
-    call = number.definition
-    if call is None:
-        return sources[number.name].question if number.name in sources else None
-    args = tuple([_question(a, sources) for a in call.args])
-    return None if call.kwargs or None in args else (id(call.symbol), args)
+    """Return what tells whether two numbers are computed alike: the steps, each once; ``None`` if they cannot be."""
+    steps: dict[Hashable, int] = {}
+    places: dict[int, int | None] = {}
+
+    def place(value: object) -> int | None:
+        if id(value) in places:
+            return places[id(value)]
+        step: Hashable = None
+        if not isinstance(value, NumberProxy):
+            step = (type(value), value) if is_looked_up(value) else None
+        elif value.definition is None:
+            step = sources[value.name].question if value.name in sources else None
+        elif not value.definition.kwargs:
+            args = tuple([place(a) for a in value.definition.args])
+            step = None if None in args else (id(value.definition.symbol), args)
+        places[id(value)] = None if step is None else steps.setdefault(step, len(steps))
+        return places[id(value)]
+
+    return None if place(number) is None else tuple(steps)
 
 
 def _look(numbers: Sequence[NumberInput], number: NumberProxy, context: Context) -> str:
