@@ -72,6 +72,15 @@ def _of_numpy_scalars(cls: type) -> bool:
 
 _is_numpy_scalar = _told_by_class(_of_numpy_scalars)
 
+NUMPY_NUMBERS = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"})
+"""Names of the types of NumPy's scalars that are numbers and that tensors have as elements."""
+
+
+@_told_by_class
+def is_numpy_number(cls: type) -> bool:
+    """Whether something is a scalar of NumPy's of one of :data:`NUMPY_NUMBERS`."""
+    return cls.__module__ == "numpy" and cls.__name__ in NUMPY_NUMBERS
+
 
 SCALARS = (
     bool, int, float, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout,

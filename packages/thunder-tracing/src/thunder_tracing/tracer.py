@@ -11,8 +11,9 @@ from torch.overrides import resolve_name
 
 from thunder_guards import SameObjectGuard, ToldGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
+from thunder_guards.kinds import is_numpy_number
 from thunder_guards.program import OWN_NAMES, Effect, Input
-from thunder_guards.sources import Source
+from thunder_guards.sources import Source, held
 from thunder_guards.symbolic import NumberInput, make_symbolic
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, TensorProxy, Trace, is_unknown, number_proxy
 from thunder_ir.passes import depends_on_the_run, keep_failures, may_fail
@@ -30,6 +31,7 @@ from thunder_tracing.derivatives.inner_backward import inner_backward
 from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.outcome import Outcome
+from thunder_tracing.tensors.array_calls import as_tensor
 from thunder_tracing.tensors.constants import Arrays
 from thunder_tracing.tensors.histories import base_of, is_stale
 from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
@@ -37,6 +39,7 @@ from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves, unseen_leaf
 from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.overwrites import RULES, record_overwritten
+from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.shared_memory import SharedMemory
 from thunder_tracing.tensors.storage import own_storage
@@ -154,11 +157,23 @@ class Tracer(WriteCalls):
         """Return the dimensions of an input that are dynamic."""
         return frozenset()
 
-    def number(self, value: Any, source: Source) -> NumberProxy:
-        """Read an external number, and make it symbolic."""
+    def number(self, value: Any, source: Source) -> NumberProxy | RunArray:
+        """Read an external number, or a scalar of NumPy's, and make it symbolic."""
+        if is_numpy_number(value):
+            return self._scalar(value, source)
         proxy = number_proxy(value, self.builder.names.take(_input_name(source)))
         self.numbers.append(NumberInput(proxy, source))
         return proxy
+
+    def _scalar(self, value: Any, source: Source) -> RunArray:
+        number = self.number(value.item(), Source(Source(source, "attribute", "item"), "call", ()))
+        another = type(value)(2 if value != 2 else 3)
+
+        def tensor() -> TracedTensor:
+            with torch._C.DisableTorchFunction():
+                return self._new_input(as_tensor(value), Source(held(as_tensor, "as_tensor"), "call", (source,)), None)
+
+        return RunArray(self, tensor, (value, another), symbolic=number)
 
     def _require_same(self, known: TracedTensor, source: Source) -> None:
         first = known.source

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._block_reuse.counterparts import Counterparts, Unlike, require
-from thunder_frontend._external_state.dynamic_values import NUMBERS
+from thunder_frontend._external_state.dynamic_values import is_number
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_guards import EmptyGuard, Guard, KeysGuard, LengthGuard, MembershipGuard, PartGuard
 from thunder_guards.kinds import CODE, VALUES, is_value
@@ -197,7 +197,7 @@ class ReusedBlock:
         self, base: Source, kind: str, key: object, first: object, second: Any, container: Any = None
     ) -> None:
         """A number that is dynamic is one of its own in each module."""
-        if first.__class__ in NUMBERS and self.external.dynamic is not None:
+        if is_number(first) and self.external.dynamic is not None:
             makes_symbolic = self.external.makes_symbolic
             require(not makes_symbolic(first, Source(base, kind, key), container))
             require(not makes_symbolic(second, Source(self._moved(base), kind, key), container))

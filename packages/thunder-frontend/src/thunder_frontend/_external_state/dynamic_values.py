@@ -10,12 +10,13 @@ a program that fixed them would serve no other call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
 from thunder_guards import same_value
 from thunder_guards.errors import BeginAgain
+from thunder_guards.kinds import is_numpy_number
 from thunder_guards.sources import Place, Source
 
 
@@ -96,6 +97,11 @@ def _any_marked(value: Any) -> bool:
 NUMBERS = (int, float)
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether something is a number that may be dynamic, or a scalar of NumPy's that is, among the arguments, too."""
+    return type(value) in NUMBERS or is_numpy_number(value)
+
+
 class FirstDynamic(BeginAgain):
     """A program is the first in which something is dynamic: its acquisition begins again, prepared for that."""
 
@@ -118,6 +124,8 @@ class DynamicValues:
         self._exchanged: dict[Place, type] = {}
         self._any_dynamic = symbolic
         self._has_dynamic = False
+        self._fixes_scalars = False
+        self._has_scalars = False
 
     def __bool__(self) -> bool:
         """Whether anything may be dynamic at all."""
@@ -145,6 +153,9 @@ class DynamicValues:
     def fixing_more(self) -> list[DynamicValues | None]:
         """Return what makes ever less dynamic, at last nothing, for programs that cannot be had otherwise."""
         changed = bool(self._exchanged) or any(self._changing.values())
+        if self._has_scalars and not self._fixes_scalars:
+            self._fixes_scalars = True  # from now on
+            return [self, *self.fixing_more()]
         if self._waits:
             return [None] if self.symbolic or changed else []
         if not (self._has_dynamic or changed):
@@ -192,8 +203,12 @@ class DynamicValues:
         Raises:
             FirstDynamic: it is the first.
         """
+        is_scalar = type(value) not in NUMBERS
+        if is_scalar and self._fixes_scalars:
+            return False
         if not self._waits:
             if self.symbolic:
+                self._has_scalars |= is_scalar
                 self._begin_with_symbolic()
             return self.symbolic
         place = str(source)
@@ -202,6 +217,7 @@ class DynamicValues:
             self._changing.setdefault(place, set()).add(0)
         if not (self.symbolic and self._changing.get(place)) or value in (0, 1):
             return False
+        self._has_scalars |= is_scalar
         self._begin_with_symbolic()
         return True
 

@@ -18,7 +18,7 @@ from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.attribute_reads import AttributeReads
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.container_reads import ContainerReads
-from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues
+from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues, is_number
 from thunder_frontend._external_state.function_reads import FunctionReads, is_made_anew
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
@@ -133,7 +133,7 @@ class GuardedState(Known):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
         container = None if slot is None else slot[0]
-        if self._loads and type(value) in NUMBERS and self.makes_symbolic(value, Source(base, kind, key), container):
+        if self._loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
             return self._symbolic_number(value, Source(base, kind, key), place)
         if place in self._facts:
             return value
@@ -163,6 +163,8 @@ class GuardedState(Known):
             return False
         if container is None and source.is_of_the_call() and self.dynamic.argument(value, source):
             return True
+        if type(value) not in NUMBERS:
+            return False
         is_variable = container is None or type(container) in VARIABLE
         return is_variable and self.dynamic.number(value, source)
 
@@ -267,7 +269,9 @@ class GuardedState(Known):
         """Guard an argument of the call; return what the program shall see."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source, None)
-        if type(value) in NUMBERS and self.dynamic is not None and self.dynamic.argument(value, source):
+        if self.dynamic is not None and is_number(value) and self.dynamic.argument(value, source):
+            if type(value) not in NUMBERS:
+                self.guards.append(PartGuard(source, value, "type"))
             self.any_symbolic = True
             return self._number(value, source)
         self._take(source, value, None)
@@ -282,7 +286,7 @@ class GuardedState(Known):
             read: guards what is found.
             where: its arguments, the value last.
         """
-        if self.dynamic is None or type(where[-1]) not in NUMBERS:
+        if self.dynamic is None or not is_number(where[-1]):
             return read(*where)
         self._loads = True
         try:

@@ -16,7 +16,7 @@ from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import DOMAINS, computed, to_nearest
-from thunder_tracing.tensors.run_arrays import RunArray
+from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, with_numbers_of_scalars
 from thunder_tracing.tensors.run_texts import RunText, formatted
 from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
@@ -70,6 +70,8 @@ class SymbolicNumbers:
         """PyTorch's functions written in C fix symbolic numbers when they take their arguments apart: go round that."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
+            if function not in OF_ARRAYS:
+                args, kwargs = with_numbers_of_scalars((args, kwargs))
             if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
                 for given in (*args, *kwargs.values()):
                     if isinstance(given, CONTAINERS):

@@ -20,7 +20,7 @@ from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.array_calls import ArrayWritten, Method, on_arrays
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of
+from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
@@ -161,6 +161,8 @@ class Arrays:
         if is_array(key):
             with torch._C.DisableTorchFunction():
                 return constant(self._calls, torch.tensor(key))
+        if isinstance(key, slice):
+            return with_numbers_of_scalars(key)
         if isinstance(key, tuple):
             return tuple([self.as_index(k) for k in key])
         return key

@@ -1,4 +1,4 @@
-"""Arrays and scalars of NumPy's that only the run of a program brings, such as those that it draws.
+"""Arrays and scalars of NumPy's that only the run of a program brings: those that it draws, scalars that it is given.
 
 In the program each is a tensor on the CPU that shares its memory. What NumPy computes of them it computes when the
 program runs, on arrays; their views are views of the tensor, and writes to them are writes to it.
@@ -15,9 +15,11 @@ import torch
 from thunder_guards.errors import DataDependentError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.templates import Built
-from thunder_ir import values_in
+from thunder_ir import NumberProxy, map_values, values_in
 from thunder_tracing.tensors.array_calls import At, Method, of_tensor, on_arrays, scalar_of_tensor
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.scalar_numbers import EXACT, exactly
+from thunder_tracing.tensors.sizes import fixed
 
 T = torch.Tensor
 OF_ARRAYS = (torch.tensor, torch.as_tensor, torch.asarray)
@@ -36,15 +38,27 @@ class RunArray:
 
     Args:
         calls: the acquisition.
-        tensor: holds the elements.
+        tensor: holds the elements, or makes what does when it is wanted.
         examples: arrays or scalars that it may turn out to be; where they are not alike, no program is made.
         root: what it is a view of.
+        symbolic: of a scalar that follows from those that the program is given, the symbolic number that is the same.
+            Code in C that looks at it sees the first example, to which the program is fixed then.
     """
 
-    def __init__(self, calls: Calls, tensor: Any, examples: tuple[Any, ...], root: RunArray | None = None) -> None:
+    def __init__(
+        self, calls: Calls, tensor: Any, examples: tuple[Any, ...], root: RunArray | None = None, symbolic: Any = None
+    ) -> None:
         self._calls, self._examples = calls, examples
-        self.tensor = tensor
+        self._tensor = tensor
+        self.symbolic = symbolic
         self.root = self if root is None else root
+
+    @property
+    def tensor(self) -> Any:
+        """What holds the elements."""
+        if not isinstance(self._tensor, T):
+            self._tensor = self._tensor()
+        return self._tensor
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -62,7 +76,13 @@ class RunArray:
 
     def number(self) -> Any:
         """Return the one element as a number of the program."""
-        return self.do(T.item, self.tensor)
+        return self.do(T.item, self.tensor) if self.symbolic is None else self.symbolic
+
+    def _looked_at(self) -> bool:
+        """Fix the program to a scalar that it is given; return whether it is one."""
+        if self.symbolic is not None:
+            fixed(self.symbolic)
+        return self.symbolic is not None
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._examples[0], name)
@@ -98,6 +118,8 @@ class RunArray:
         return self.do(on_arrays, function, (self, *args), kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._looked_at():
+            return self._examples[0].__array__(*args, **kwargs)
         raise self._refused(
             "code in C asks for the elements of an array of NumPy that only the run of the program brings; make a "
             "tensor of it by torch.from_numpy, or compute with tensors (torch.rand, torch.randperm)"
@@ -147,31 +169,43 @@ class RunArray:
     def __bool__(self) -> bool:
         if self._examples[0].size != 1:
             return bool(self._examples[0])  # which raises what NumPy raises
-        return bool(self.tensor)
+        return bool(self.tensor if self.symbolic is None else self.symbolic)
 
     def __int__(self) -> int:
+        if self._looked_at():
+            return int(self._examples[0])
         int(self._examples[0])
         return int(self.tensor)
 
     def __float__(self) -> float:
-        float(self._examples[0])
+        number = float(self._examples[0])
+        if self._looked_at():
+            return number
         raise self._refused("code in C asks for a number of NumPy's that only the run of the program brings")
 
     def __index__(self) -> int:
         operator.index(self._examples[0])
-        return operator.index(self.tensor)
+        return operator.index(self.tensor if self.symbolic is None else self.symbolic)
 
     def __hash__(self) -> int:
-        hash(self._examples[0])
+        found = hash(self._examples[0])
+        if self._looked_at():
+            return found
         raise self._refused("Python needs the hash of a number that only the run of the program brings")
 
     def __repr__(self) -> str:
-        raise self._refused("Python makes text of an array that only the run of the program brings")
+        return self._as_text(repr)
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self._as_text(str)
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        return self._as_text(format, spec)
+
+    def _as_text(self, function: Callable[..., str], *args: str) -> str:
+        if self._looked_at():
+            return function(self._examples[0], *args)
+        raise self._refused("Python makes text of an array that only the run of the program brings")
 
     def __copy__(self) -> Any:
         return self._computed(Method("copy"))
@@ -187,7 +221,7 @@ def _operator(name: str) -> Callable[..., Any]:
     function = getattr(operator, f"__{name}__")
 
     def method(self: RunArray, *others: Any) -> Any:
-        return NotImplemented if any([isinstance(o, T) for o in others]) else self._computed(function, *others)
+        return NotImplemented if any([isinstance(o, T) for o in others]) else _done(function, self, self, *others)
 
     return method
 
@@ -196,9 +230,32 @@ def _reflected(name: str) -> Callable[..., Any]:
     function = getattr(operator, f"__{name}__")
 
     def method(self: RunArray, other: Any) -> Any:
-        return NotImplemented if isinstance(other, T) else self.do(on_arrays, function, (other, self), {})
+        return NotImplemented if isinstance(other, T) else _done(function, self, other, self)
 
     return method
+
+
+def _done(function: Callable[..., Any], owner: RunArray, *operands: object) -> Any:
+    """Do what an operator does; of symbolic scalars, in symbolic numbers where these come out as NumPy's."""
+
+    def computed() -> Any:
+        return owner.do(on_arrays, function, operands, {})
+
+    if function not in EXACT or owner.symbolic is None:
+        return computed()
+    scalars = [o for o in operands if type(o) is RunArray]
+    numbers = [o.symbolic if type(o) is RunArray else o for o in operands]
+    symbolic = exactly(function, [o.example for o in scalars], numbers)
+    if symbolic is None:
+        return computed()
+    examples = [function(*[_example(o, index) for o in operands]) for index in range(len(owner._examples))]
+    return RunArray(owner._calls, lambda: computed().tensor, tuple(examples), symbolic=symbolic)
+
+
+def _example(value: object, index: int) -> Any:
+    if type(value) is RunArray:
+        return value._examples[index]
+    return value.value if isinstance(value, NumberProxy) else value
 
 
 def _in_place(name: str) -> Callable[..., Any]:
@@ -237,3 +294,10 @@ def index_of(value: RunArray) -> Any:
 def run_arrays_in(tree: object) -> list[RunArray]:
     """Return the arrays in the arguments of a call that only the run of the program brings."""
     return [value for value in values_in(tree) if type(value) is RunArray]
+
+
+def with_numbers_of_scalars(tree: object) -> Any:
+    """Return the arguments of a call with symbolic numbers in the place of scalars that have them."""
+    if all([value.symbolic is None for value in run_arrays_in(tree)]):
+        return tree
+    return map_values(lambda v: v if type(v) is not RunArray or v.symbolic is None else v.symbolic, tree)
