@@ -110,14 +110,30 @@ def test_special_values_are_those_of_eager(kind):
         assert_same(compiled(X, kind(value)), program(X, kind(value)))
 
 
-def test_integers_wrap_around_as_numpys_do():
+@pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.__name__)
+def test_integers_wrap_around_as_numpys_do(kind):
     def program(x, s):
-        return x + 1, s + 1, s * 2, s - 5
+        return x + 1, s + 1, s * 2, s - 5, 3 - s, s * s, x + s * 2, s > 100, s == s + 1
+
+    compiled, limits = jit(program), np.iinfo(kind)
+    with np.errstate(over="ignore"):
+        for value in (5, 6, 7, limits.max, limits.max // 2 + 1, limits.min, limits.min + 4, 8, limits.max - 1):
+            assert_same(compiled(X, kind(value)), program(X, kind(value)))
+
+
+def test_integers_that_numpy_refuses_are_refused():
+    def outcome(function, value):
+        try:
+            return function(X, np.int8(value))[1]
+        except OverflowError:
+            return OverflowError
+
+    def program(x, s):
+        return x, s + 300
 
     compiled = jit(program)
-    with np.errstate(over="ignore"):
-        for value in (5, 6, 7, 2**63 - 1, 2**62, -(2**63), 8):
-            assert_same(compiled(X, np.int64(value)), program(X, np.int64(value)))
+    for value in (3, 5, 7, 9):
+        assert outcome(compiled, value) == outcome(program, value)
 
 
 def test_scalars_in_containers_are_those_of_the_call():

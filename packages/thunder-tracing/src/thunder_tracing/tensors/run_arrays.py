@@ -16,9 +16,9 @@ from thunder_guards.errors import DataDependentError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.templates import Built
 from thunder_ir import NumberProxy, map_values, values_in
-from thunder_tracing.tensors.array_calls import At, Method, of_tensor, on_arrays, scalar_of_tensor
+from thunder_tracing.tensors.array_calls import At, Method, numpy, of_tensor, on_arrays, scalar_of_tensor
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.scalar_numbers import EXACT, exactly
+from thunder_tracing.tensors.scalar_numbers import can_be_exact, exactly
 from thunder_tracing.tensors.sizes import fixed
 
 T = torch.Tensor
@@ -241,14 +241,15 @@ def _done(function: Callable[..., Any], owner: RunArray, *operands: object) -> A
     def computed() -> Any:
         return owner.do(on_arrays, function, operands, {})
 
-    if function not in EXACT or owner.symbolic is None:
-        return computed()
     scalars = [o for o in operands if type(o) is RunArray]
     numbers = [o.symbolic if type(o) is RunArray else o for o in operands]
-    symbolic = exactly(function, [o.example for o in scalars], numbers)
+    if owner.symbolic is None or not can_be_exact(function, [s.example for s in scalars], numbers):
+        return computed()
+    with numpy().errstate(all="ignore"):
+        examples = [function(*[_example(o, index) for o in operands]) for index in range(len(owner._examples))]
+    symbolic = exactly(function, numbers, type(examples[0]))
     if symbolic is None:
         return computed()
-    examples = [function(*[_example(o, index) for o in operands]) for index in range(len(owner._examples))]
     return RunArray(owner._calls, lambda: computed().tensor, tuple(examples), symbolic=symbolic)
 
 

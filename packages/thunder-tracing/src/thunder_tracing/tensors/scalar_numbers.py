@@ -7,38 +7,56 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from thunder_ir import NumberProxy
+from thunder_tracing.tensors.array_calls import numpy
 
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 EXACT = frozenset({operator.add, operator.sub, operator.mul, *COMPARISONS})
-"""What Python computes of two numbers as NumPy does of a ``float64`` or an ``int64``."""
+"""What Python computes of two numbers as NumPy does of a ``float64``, or of integers that stay in range."""
 WHOLE = 2**53
 """Up to which integers are numbers of ``float64``, all of them."""
-LOW, HIGH = -(2**63), 2**63 - 1
-"""The numbers that an ``int64`` can be; NumPy goes on with the least behind the greatest."""
 
 
-def exactly(function: Callable[..., Any], scalars: Sequence[Any], numbers: Sequence[Any]) -> Any:
-    """Return what an operator gives of symbolic numbers, where that is what it gives of scalars; ``None`` elsewhere.
-
-    The program is fixed to integers that do not overflow.
+def can_be_exact(function: Callable[..., Any], scalars: Sequence[Any], numbers: Sequence[object]) -> bool:
+    """Whether an operator gives the same of symbolic numbers as of scalars, unless integers leave their range.
 
     Args:
-        function: one of :data:`EXACT`.
+        function: an operator.
         scalars: examples of the scalars among the operands.
         numbers: the operands, with symbolic numbers in the place of scalars; those are ``None`` which have none.
     """
     kind = type(scalars[0])
-    if any([type(scalar) is not kind for scalar in scalars]) or kind.__name__ not in ("float64", "int64"):
-        return None
-    are_integers = kind.__name__ == "int64"
-    if not all([_fits(n, int if are_integers else float) for n in numbers]):
-        return None
-    found = function(*numbers)
-    return None if are_integers and function not in COMPARISONS and not LOW <= found <= HIGH else found
+    if function not in EXACT or any([type(scalar) is not kind for scalar in scalars]):
+        return False
+    if kind.__name__ == "float64":
+        return all([_is_wide(number, float) for number in numbers])
+    return issubclass(kind, numpy().integer) and all([_is_integer(number, kind) for number in numbers])
 
 
-def _fits(number: object, kind: type) -> bool:
-    """Whether NumPy takes a number for a scalar of a kind, without a change."""
+def _is_wide(number: object, kind: type) -> bool:
     if isinstance(number, NumberProxy):
         return number.python_type is kind
     return type(number) is kind or type(number) is int and abs(number) <= WHOLE
+
+
+def _is_integer(number: object, kind: type) -> bool:
+    if isinstance(number, NumberProxy):
+        return number.python_type is int
+    limits = numpy().iinfo(kind)
+    return type(number) is int and bool(limits.min <= number <= limits.max)
+
+
+def exactly(function: Callable[..., Any], numbers: Sequence[Any], result: type) -> Any:
+    """Return what an operator gives of symbolic numbers; ``None`` where a scalar cannot be that: NumPy's wraps around.
+
+    The program is fixed to whether it can.
+
+    Args:
+        function: an operator that can be exact.
+        numbers: the operands.
+        result: class of what it gives of scalars.
+    """
+    found = function(*numbers)
+    if not issubclass(result, numpy().integer):
+        return found
+    limits = numpy().iinfo(result)
+    return found if int(limits.min) <= found <= int(limits.max) else None
