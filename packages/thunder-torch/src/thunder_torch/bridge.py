@@ -82,9 +82,8 @@ def connect_autograd(
     node = _Node(forward, backward, split, boxed, compile, runnable, differentiate, rule_of, overwritten, views)
     function: Any = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     function._backward_cls.apart = function._backward_cls.for_others = None
-    function._backward_cls.apply = (
-        function.backward
-    )  # PyTorch's own asks in Python whether this is ``vjp``, then calls it
+    # PyTorch's own ``apply`` asks in Python whether there is a ``vjp``, and then calls this.
+    function._backward_cls.apply = function.backward
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
         apply = Linked(node.links, node.positions, name, function, node.sent).connected(apply)
