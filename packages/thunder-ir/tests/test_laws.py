@@ -1,5 +1,7 @@
 """Laws of the passes, on random programs: they keep the meaning, are idempotent, and keep the verifier content."""
 
+import operator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,11 +9,26 @@ from hypothesis import strategies as st
 
 import thunder_lang as lang
 import thunder_prims as prims
-from thunder_ir import Symbol, Tensor, load_trace, record, save_trace, trace_of, verify
+from thunder_ir import (
+    NumberProxy,
+    Symbol,
+    Tensor,
+    TensorProxy,
+    devices,
+    dtypes,
+    load_trace,
+    number_proxy,
+    record,
+    save_trace,
+    trace_of,
+    value_of,
+    verify,
+)
 from thunder_ir.passes import (
     KEEP,
     common_subexpressions,
     dead_code_elimination,
+    equal_integers,
     evaluate,
     expand,
     rewrite,
@@ -129,3 +146,52 @@ def test_inlining_a_program_keeps_the_meaning(trace):
         lambda x, y: evaluate(trace, [x, y]), Tensor(SHAPE, "float64"), Tensor(SHAPE, "float64"), language=lang.core
     )
     assert same(run_reference(again, X, Y), run_reference(trace, X, Y))
+
+
+OPERATORS = st.sampled_from(["add", "sub", "mul", "floordiv", "mod"])
+STEPS = st.lists(st.tuples(OPERATORS, st.integers(0, 9), st.integers(0, 9)), max_size=12)
+
+
+def _numbers(trace, *values):
+    """Return what the symbolic integers of a program are, by name."""
+    known = dict(zip([p.name for p in trace.inputs], values, strict=True))
+    for bound in trace.bound_symbols:
+        if bound.symbol.name.startswith("number_"):
+            operands = [known[a.name] if isinstance(a, NumberProxy) else a for a in bound.args]
+            known[bound.outputs[0].name] = getattr(operator, bound.symbol.name.removeprefix("number_"))(*operands)
+    return known
+
+
+def _of(value, known):
+    """Return a number, or the size of a tensor, as far as it is one that changes by those that are known."""
+    size = value.shape[0] if isinstance(value, TensorProxy) else value
+    return known[size.name] if isinstance(size, NumberProxy) else size
+
+
+@given(STEPS, st.booleans(), st.integers(3, 20), st.integers(3, 20))
+def test_integers_that_are_equal_are_computed_once(steps, related, n, m):
+    def program(a, b):
+        if related:
+            assert a * 2 == b + 3
+        numbers = [a, b, 2, 3, 7]
+        for operation, left, right in steps:
+            one, other = numbers[left % len(numbers)], numbers[right % len(numbers)]
+            if isinstance(one, int) or (isinstance(other, int) and other == 0):
+                continue
+            if operation in ("floordiv", "mod") and not isinstance(other, int):
+                continue
+            numbers.append(getattr(operator, operation)(one, other))
+        sizes = [number for number in numbers if value_of(number) >= 0]
+        return [prims.full((size,), 0, dtypes.float32, devices.cpu) for size in sizes], numbers[-1]
+
+    trace = trace_of(program, number_proxy(6, "a"), number_proxy(9, "b"))
+    merged = equal_integers(trace)
+    m = 2 * n - 3 if related else m
+    before, after = _numbers(trace, n, m), _numbers(merged, n, m)
+    for old, new in zip(trace.outputs, merged.outputs, strict=True):
+        assert _of(old, before) == _of(new, after)
+    assert [(c.relation, c.holds) for c in merged.constraints] == [(c.relation, c.holds) for c in trace.constraints]
+    for constraint in merged.constraints:
+        left, right = _of(constraint.left, after), _of(constraint.right, after)
+        assert getattr(operator, constraint.relation)(left, right) is constraint.holds
+    assert equal_integers(merged).bound_symbols == merged.bound_symbols

@@ -12,6 +12,7 @@ from thunder_autograd.programs import Joint, differentiable_outputs, live_calls,
 from thunder_autograd.replay import Draws, Replay
 from thunder_autograd.traits import Traits
 from thunder_ir import BoundSymbol, NumberProxy, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
+from thunder_ir.passes import equal_integers
 
 Partition = Literal["min-cut", "fused", "save-all"]
 
@@ -81,7 +82,7 @@ def forward_and_backward(
         The two programs, as ``forward, backward = ...`` or with more about them.
     """
     whole = _outside_of(in_regions, runs_whole or has_origin) if in_regions is not None else runs_whole
-    joint = grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=whole)
+    joint = equal_integers(grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=whole))
     split = split_into_forward_and_backward(
         joint, partition=partition, memory_budget=memory_budget, replay=replay, in_regions=in_regions
     )

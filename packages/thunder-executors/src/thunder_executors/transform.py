@@ -14,7 +14,7 @@ from thunder_executors.fusion import who_gains
 from thunder_executors.order import order_for_memory
 from thunder_executors.registry import resolve_executors
 from thunder_ir import BoundSymbol, Trace, collector_paused
-from thunder_ir.passes import common_subexpressions, dead_code_elimination
+from thunder_ir.passes import common_subexpressions, dead_code_elimination, equal_integers
 
 
 def transform_for_execution(trace: Trace, executors: Sequence[Executor | str] | None = None) -> Trace:
@@ -43,7 +43,7 @@ def execution_traces(
         writing: a pass that lets calls write to inputs, made when their order stands.
     """
     chosen = resolve_executors(executors)
-    stages = [dead_code_elimination(trace)]
+    stages = [dead_code_elimination(equal_integers(trace))]
     stages.append(common_subexpressions(stages[-1]))
     asked = who_gains(stages[-1], chosen)
     stages.append(claim(stages[-1], asked))

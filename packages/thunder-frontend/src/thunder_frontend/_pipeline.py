@@ -25,7 +25,7 @@ from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import is_plain
 from thunder_guards.traces import epilogue_trace, prologue_trace, with_traces
 from thunder_ir import Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
-from thunder_ir.passes import dead_code_elimination
+from thunder_ir.passes import dead_code_elimination, equal_integers
 from thunder_prims import tidy, tidy_apart
 from thunder_torch import DataDependentShapeError, sized
 from thunder_torch.differentiated import Backward, Differentiated, Writes, differentiated
@@ -145,7 +145,7 @@ def _transformed(
     What each makes of the computation is added to the traces.
     """
     with timer("transforms"):
-        trace = dead_code_elimination(computation)
+        trace = dead_code_elimination(equal_integers(computation))
         for transform in options.transforms:
             before = prologue_trace(program), epilogue_trace(program)
             prologue, trace, epilogue = transform.transform_traces_pre_prologue(

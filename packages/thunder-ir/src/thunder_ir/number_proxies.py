@@ -54,7 +54,7 @@ def _computed(operation: str, *numbers: Any) -> Any:
     method = active_method(f"number_{operation}")
     if any([is_unknown(n) and not n.name for n in numbers]):  # no program can refer to it yet: metadata alone
         return method.evaluate(current_builder(), numbers, {})  # type: ignore[attr-defined]
-    if len(numbers) == 1 or not _are_symbolic_integers(numbers):
+    if not _are_symbolic_integers(numbers):
         return method(*numbers)
     polynomial = computed(operation, *numbers)
     if polynomial is None:

@@ -42,13 +42,13 @@ def polynomial_of(number: Any) -> Polynomial:
     return found
 
 
-def computed(operation: str, a: Any, b: Any) -> Polynomial | None:
+def computed(operation: str, *numbers: Any) -> Polynomial | None:
     """Return what an operation on integers comes to; ``None`` if that is no polynomial of theirs.
 
     A quotient is one where the divisor is a product that divides each product of the dividend, and is not 0.
     """
     rule = _RULES.get(operation)
-    return None if rule is None else rule(polynomial_of(a), polynomial_of(b))
+    return None if rule is None else rule(*[polynomial_of(number) for number in numbers])
 
 
 def constant(polynomial: Polynomial) -> int | None:
@@ -64,6 +64,33 @@ def difference(a: Polynomial, b: Polynomial, times: int = -1) -> Polynomial:
     for product, number in b.items():
         found[product] = found.get(product, 0) + times * number
     return {product: number for product, number in found.items() if number}
+
+
+def solved(polynomial: Polynomial) -> tuple[Atom, Polynomial] | None:
+    """Return an atom, and what it is where a polynomial is 0; ``None`` where none can be told from the others.
+
+    It is the youngest of those that stand alone, in one product only, whose factor divides all the others.
+    """
+    products = list(polynomial)
+    for product in sorted([p for p in products if len(p) == 1], key=lambda p: -_serial(p[0])):
+        (atom,), factor = product, polynomial[product]
+        alone = sum([atom in other for other in products]) == 1
+        if alone and all([number % factor == 0 for number in polynomial.values()]):
+            return atom, {p: -number // factor for p, number in polynomial.items() if p is not product}
+    return None
+
+
+def with_atoms(polynomial: Polynomial, atoms: Mapping[Atom, Polynomial]) -> Polynomial:
+    """Return a polynomial with others in the place of atoms."""
+    if not any([atom in atoms for product in polynomial for atom in product]):
+        return polynomial
+    found: Polynomial = {}
+    for product, number in polynomial.items():
+        term: Polynomial = {(): number}
+        for atom in product:
+            term = _product(term, atoms.get(atom, {(atom,): 1}))
+        found = difference(found, term, 1)
+    return found
 
 
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
@@ -106,6 +133,7 @@ _RULES: dict[str, Any] = {
     "mul": _product,
     "floordiv": _quotient,
     "mod": _remainder,
+    "neg": lambda a: difference({}, a),
 }
 
 
