@@ -202,12 +202,38 @@ def test_one_kernel_serves_sizes_that_are_open():
         assert len(executor.kernels.addresses) == before
 
 
-def test_a_size_that_no_input_tells_is_left_to_others():
+def test_a_tensor_of_a_size_that_no_input_tells_is_made_by_others():
     n = number_proxy(4, "n")
-    builder = Builder()
-    with recording(builder):
-        prims.full((n,), 1.0, dtypes.float32, devices.cpu)
-    assert "no input tells the size n" in executor.can_fuse(builder.bound_symbols[0]).reason
+
+    def program(n, x):
+        ones = prims.full((n,), 1.0, dtypes.float32, devices.cpu)
+        return prims.exp(prims.neg(ones)), prims.exp(
+            prims.mul(x, prims.full((x.shape[0],), 2.0, dtypes.float32, devices.cpu))
+        )
+
+    x = TensorProxy((number_proxy(4, "m"),), name="x")
+    made = transform_for_execution(trace_of(program, n, x), [executor])
+    assert len([b for b in made.bound_symbols if b.symbol.name == "full"]) == 1
+    run = made.python_callable()
+    for size, other in ((4, 4), (7, 300)):
+        a = torch.randn(other)
+        found = run(size, other, a)
+        torch.testing.assert_close(found, (torch.exp(-torch.ones(size)), torch.exp(a * 2)))
+
+
+def test_rows_that_are_written_to_may_be_as_many_as_a_call_tells():
+    n = number_proxy(4, "n")
+    zeros, index, x = (TensorProxy((n, size), dtype, name=name) for name, size, dtype in (
+        ("zeros", 6, dtypes.float32), ("index", 2, dtypes.int64), ("x", 2, dtypes.float32)
+    ))  # fmt: skip
+    made = transform_for_execution(
+        trace_of(lambda z, i, s: prims.exp(prims.scatter_add(z, i, s, 1)), zeros, index, x), [executor]
+    )
+    assert [b.symbol.executor for b in made.bound_symbols if b.symbol.executor is not None] == [executor]
+    for rows in (3, 50):
+        a, at, b = torch.randn(rows, 6), torch.randint(0, 6, (rows, 2)), torch.randn(rows, 2)
+        found = made.python_callable()(rows, a, at, b)
+        torch.testing.assert_close(found, torch.exp(a.scatter_add(1, at, b)))
 
 
 def test_regions_of_one_structure_are_compiled_once():

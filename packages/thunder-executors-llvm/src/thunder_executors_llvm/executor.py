@@ -23,7 +23,7 @@ from thunder_executors_llvm.side_by_side import AFTER, FEWEST_CALLS, side_by_sid
 from thunder_executors_llvm.target import here
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
-from thunder_loops import CannotLower, cost_again, lower, parts_of
+from thunder_loops import CannotLower, cost_again, lower, of_untold_sizes, parts_of
 
 REMEMBERED = 4096
 """Structures of which it is known what becomes of them."""
@@ -46,12 +46,14 @@ class _Decided:
         inside: the positions of these calls.
         outputs: which of the values that they define leave the kernels, by their numbers.
         views: the positions of the calls that look at memory afterwards.
+        before: the positions of the calls that PyTorch runs before.
     """
 
     runner: Runner
     inside: tuple[int, ...]
     outputs: tuple[int, ...]
     views: tuple[int, ...]
+    before: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +166,13 @@ class LlvmExecutor(FusionExecutor):
         inside = tuple([bounds[i] for i in decided.inside])
         made = [p for b in inside for p in b.outputs]
         inner = Region(inside, _inputs(inside), tuple([made[i] for i in decided.outputs]))
-        return [self.fused(inner, name, decided.runner), *[bounds[i] for i in decided.views]]
+        before, views = ([bounds[i] for i in positions] for positions in (decided.before, decided.views))
+        return [*before, self.fused(inner, name, decided.runner), *views]
 
     def _decide(self, region: Region, name: str) -> _Decided | None:
-        parts = parts_of(region)
+        untold = of_untold_sizes(region)
+        told = [b for b in region.bound_symbols if b not in untold] if untold else region.bound_symbols
+        parts = parts_of(replace(region, bound_symbols=tuple(told)))
         if not parts.outputs or not worth(parts) or not self.selection.takes(parts):
             return None
         inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
@@ -175,9 +180,10 @@ class LlvmExecutor(FusionExecutor):
         if runner is None:
             return None
         position = {id(b): i for i, b in enumerate(region.bound_symbols)}
-        inside, views = ([position[id(b)] for b in bounds] for bounds in (parts.inside, parts.views))
+        inside, views, before = ([position[id(b)] for b in bounds] for bounds in (parts.inside, parts.views, untold))
         number = {p.name: i for i, p in enumerate([p for b in parts.inside for p in b.outputs])}
-        return _Decided(runner, tuple(inside), tuple([number[p.name] for p in parts.outputs]), tuple(views))
+        outputs = [number[p.name] for p in parts.outputs]
+        return _Decided(runner, tuple(inside), tuple(outputs), tuple(views), tuple(before))
 
     def into(self, bound: BoundSymbol, made: TensorProxy, target: TensorProxy) -> BoundSymbol | None:
         run = bound.symbol.implementation

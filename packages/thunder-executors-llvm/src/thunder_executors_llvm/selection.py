@@ -27,8 +27,10 @@ from thunder_loops import (
     Reduce,
     Scan,
     Statement,
+    creates,
     lower,
     moves_only,
+    symbolic_sizes,
 )
 from thunder_prims import convert_element_type, std, var, var_mean, where
 from thunder_torch import symbol_of
@@ -68,9 +70,9 @@ def unfit(bound: BoundSymbol) -> str | None:
 
 
 def why_not(call: Trace, target: Target) -> str | None:
-    """Return why no kernel computes what a program does, or ``None``."""
+    """Return why no kernel computes what a call does, or ``None``; what reads no tensor may stand beside what does."""
     try:
-        program = lower(call)
+        program = lower(call, told=symbolic_sizes(call.outputs) if creates(call.bound_symbols) else ())
     except CannotLower as error:
         return str(error)
     return unwritten(program, target)

@@ -27,13 +27,14 @@ from thunder_loops.nest import (
 )
 from thunder_loops.operations import OPERATIONS, REDUCTIONS, SCANS, Operation, Reduction
 from thunder_loops.overwriting import may_overwrite
-from thunder_loops.parts import Parts, moves_only, parts_of
+from thunder_loops.parts import Parts, creates, moves_only, of_untold_sizes, parts_of
 from thunder_loops.plan import ACROSS, GRAIN, OPEN, SHORT, Access, Launch, LoopPlan, plan
 from thunder_loops.pooling import POOLING
 from thunder_loops.reduction import REDUCING
 from thunder_loops.rules import CannotLower, lowering
 from thunder_loops.scanning import SCANNING
 from thunder_loops.schedule import Schedule, divide, schedule
+from thunder_loops.space import symbolic_sizes
 from thunder_loops.structure import Structure, structure_of
 from thunder_loops.verify import verify
 
@@ -42,6 +43,7 @@ __all__ = [
     "SCANS", "SHORT", "Access", "Add", "Axis", "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index",
     "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce",
     "Reduction", "Remainder", "Scan", "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of",
-    "cost", "cost_again", "divide", "lower", "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of",
-    "plan", "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
+    "cost", "cost_again", "creates", "divide", "lower", "lowering", "may_overwrite", "moves_only", "of_untold_sizes",
+    "operation_cost", "parts_of", "plan", "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of",
+    "symbolic_sizes", "verify", "walks",
 ]  # fmt: skip

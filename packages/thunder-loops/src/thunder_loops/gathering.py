@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, TensorProxy, are_one_number, dtypes
 from thunder_loops.build import Builder, computed_in
 from thunder_loops.elementwise import operand_dtype
 from thunder_loops.index import Index
@@ -92,10 +92,11 @@ def scatter(build: Builder, wanted: Wanted) -> Elements:
     """What is written where an index of the row leads, the last of them, and what was there elsewhere."""
     a, indices, source, dim = wanted.args
     dtype = operand_dtype(a)
-    known(*indices.shape, *a.shape)
+    known(indices.shape[dim], a.shape[dim])
     if indices.shape[dim] > WRITES:
         raise CannotLower(f"more than {WRITES} writes to a row have no loop nest")
-    if any([size != own for d, (size, own) in enumerate(zip(indices.shape, a.shape, strict=True)) if d != dim]):
+    sizes = enumerate(zip(indices.shape, a.shape, strict=True))
+    if not all([d == dim or are_one_number(size, own) for d, (size, own) in sizes]):
         raise CannotLower("writes to some of the rows have no loop nest")
     value = yield a, wanted.place
     for number in range(indices.shape[dim]):

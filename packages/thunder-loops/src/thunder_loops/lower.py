@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from thunder_ir import DType, NumberProxy, Proxy, TensorProxy, Trace, dtypes
 from thunder_ir.passes import expand
@@ -23,12 +23,15 @@ _FAMILIES = adding, elementwise, gathering, pooling, products, reduction, scanni
 """What files its rules on import."""
 
 
-def lower(region: Trace, accumulate: Mapping[DType, DType] = ACCUMULATE) -> LoopProgram:
+def lower(
+    region: Trace, accumulate: Mapping[DType, DType] = ACCUMULATE, told: Iterable[NumberProxy] = ()
+) -> LoopProgram:
     """Return the loop nests that compute what a region computes.
 
     Args:
         region: inputs, calls of prims and composites, and outputs; tensors and numbers.
         accumulate: the dtype in which elements of a dtype are added up.
+        told: sizes that are known beside those of the inputs, where the nests are not to run.
 
     Raises:
         CannotLower: a call has no loop nest; the message says which, and why.
@@ -49,9 +52,9 @@ def lower(region: Trace, accumulate: Mapping[DType, DType] = ACCUMULATE) -> Loop
     flat = expand(region)
     inputs = {p.name: _buffer(f"a{i}", p) for i, p in enumerate(flat.inputs)}
     outputs = {p.name: _buffer(f"out{i}", p) for i, p in enumerate(flat.outputs)}
-    told = {size for b in inputs.values() for size in b.shape}
+    known = {size for b in inputs.values() for size in b.shape} | set(map(size_of, told))
     for size in [size for b in outputs.values() for size in b.shape]:
-        if isinstance(size, str) and size not in told:
+        if isinstance(size, str) and size not in known:
             raise CannotLower(f"no input tells the size {size.removeprefix('n_')}")
     grouping = Grouping(flat, inputs, outputs, accumulate)
     nests = grouping.nests()

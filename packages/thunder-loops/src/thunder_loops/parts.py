@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from thunder_executors import Region
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand, leading_to
 from thunder_ir.passes.traits import may_fail
+from thunder_loops.space import symbolic_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,21 @@ def moves_only(bound: BoundSymbol) -> bool:
     trace = Trace("call", tuple({p.name: p for p in bound.inputs}.values()), (bound,), bound.outputs)
     prims = expand(trace).bound_symbols
     return all([OpTags.VIEW in b.symbol.tags for b in prims])
+
+
+def creates(bounds: Iterable[BoundSymbol]) -> bool:
+    """Whether calls read no tensor."""
+    return not any([isinstance(p, TensorProxy) for b in bounds for p in b.inputs])
+
+
+def of_untold_sizes(region: Region) -> list[BoundSymbol]:
+    """Return the calls of a region that make tensors of sizes which none that it reads tells: others make them."""
+    told = {d.name for p in region.inputs for d in symbolic_sizes((p,))}
+    return [
+        b
+        for b in region.bound_symbols
+        if creates((b,)) and not told.issuperset([d.name for d in symbolic_sizes(b.outputs)])
+    ]
 
 
 def parts_of(region: Region) -> Parts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import NumberProxy, is_unknown
+from thunder_ir import NumberProxy, Proxy, TensorProxy, is_unknown
 from thunder_loops.index import Index
 from thunder_loops.nest import Axis, Size
 from thunder_loops.rules import CannotLower, Place
@@ -19,6 +19,12 @@ def size_of(dimension: Any) -> Size:
             raise CannotLower("a size that is known only when the program runs has no loop nest")
         return f"n_{dimension.name}"
     return int(dimension)
+
+
+def symbolic_sizes(proxies: Iterable[Proxy]) -> list[NumberProxy]:
+    """Return the sizes of tensors that the program does not fix."""
+    shapes = [p.shape for p in proxies if isinstance(p, TensorProxy)]
+    return [d for shape in shapes for d in shape if isinstance(d, NumberProxy)]
 
 
 @dataclass(frozen=True, slots=True)
