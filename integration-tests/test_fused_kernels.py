@@ -57,6 +57,48 @@ def test_cross_entropy(shape, reduction, weighted, dtype):
     check(loss, torch.randn(shape, dtype=dtype) * 5, target, dtype=dtype)
 
 
+def test_cross_entropy_of_symbolic_sizes_takes_a_kernel_each_way():
+    """Logits and targets are inputs of their own, with sizes that only constraints make equal."""
+    torch.manual_seed(0)
+
+    def loss(x, target):
+        return F.cross_entropy(x.view(-1, 1000), target.view(-1))
+
+    compiled = thunder.jit(loss, executors=["llvm"])
+    for length in (5, 9, 16):
+        x, target = torch.randn(4, length, 1000), torch.randint(0, 1000, (4, length))
+        target[1, 2] = -100
+        found = [outcome(f, (x, target), torch.float32) for f in (compiled, loss)]
+        for have, expected in zip(*found, strict=True):
+            torch.testing.assert_close(have, expected, rtol=1e-5, atol=1e-7)
+    assert thunder.cache_misses(compiled) == 2
+    for trace in (thunder.last_traces(compiled)[-1], thunder.last_backward_traces(compiled)[-1]):
+        names = [b.symbol.name for b in trace.bound_symbols]
+        assert len([b for b in trace.bound_symbols if b.symbol.executor is executor]) == 1
+        assert "full" not in names and "scatter_add" not in names
+
+
+@pytest.mark.parametrize("executors", [None, ["+llvm", "+native"]], ids=["default", "fused"])
+@pytest.mark.parametrize(
+    ("loss", "classes"),
+    [
+        (F.cross_entropy, 5),
+        (lambda x, t: F.nll_loss(F.log_softmax(x, 1), t), 5),
+        (lambda x, t: F.cross_entropy(x.view(-1, 4000), t.view(-1)), 4000),
+        (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), 5),
+    ],
+    ids=["cross_entropy", "nll_loss", "many", "smooth"],
+)
+def test_losses_refuse_as_many_targets_as_there_are_no_rows(loss, classes, executors):
+    compiled = thunder.jit(loss, executors=executors)
+    x, targets = torch.randn(8, classes), torch.randint(0, classes, (8,))
+    for rows in (8, 6, 5):
+        torch.testing.assert_close(compiled(x[:rows], targets[:rows]), loss(x[:rows], targets[:rows]))
+    for rows, count in ((8, 7), (7, 8)):
+        with pytest.raises(ValueError, match=f"input batch_size .{rows}. to match target batch_size .{count}."):
+            compiled(x[:rows], targets[:count])
+
+
 def test_autocast_around_backward_casts_nothing_that_kernels_read():
     torch.manual_seed(0)
     model = torch.nn.Sequential(

@@ -252,3 +252,14 @@ def test_numbers_that_many_steps_compute_one_from_another_take_as_many_steps(goa
         x = torch.ones(rows, 2)
         torch.testing.assert_close(compiled(x), program(x))
     assert cache_misses(compiled) <= 4
+
+
+def test_losses_refuse_as_many_weights_as_there_are_no_classes():
+    compiled, loss = jit(torch.nn.functional.cross_entropy), torch.nn.functional.cross_entropy
+    targets = torch.randint(0, 4, (8,))
+    for classes in (7, 6, 5):
+        x, weights = torch.randn(8, classes), torch.rand(classes)
+        torch.testing.assert_close(compiled(x, targets, weights), loss(x, targets, weights))
+    for count in (4, 6):
+        with pytest.raises(RuntimeError, match="weight tensor should be defined"):
+            compiled(x, targets, torch.rand(count))

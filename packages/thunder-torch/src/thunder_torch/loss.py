@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import TensorProxy, dtypes
-from thunder_ir.number_proxies import Dimension
+from thunder_ir.number_proxies import Dimension, same_shape
 from thunder_torch.activation import log_sigmoid_of, log_softmax_of
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import torchsymbol
@@ -166,8 +166,10 @@ def kl_div(
 
 def negative_log_likelihood(
     a: TensorProxy, target: TensorProxy, weight: Any, ignore_index: int, reduction: str, smoothing: float = 0.0
-) -> TensorProxy:
+) -> Any:
     """Return the loss of log-probabilities, classes in the second dimension (or the only one), for target classes.
+
+    What PyTorch demands of sizes is asked here: ``gather`` takes fewer indices than there are rows.
 
     Args:
         a: shape ``(n, c, ...)`` or ``(c,)``.
@@ -178,6 +180,10 @@ def negative_log_likelihood(
         smoothing: what part of the probability is spread over all classes.
     """
     dim = 1 if a.ndim > 1 else 0
+    if not same_shape(target.shape, (*a.shape[:dim], *a.shape[dim + 1 :])):
+        return NotImplemented
+    if weight is not None and not same_shape(weight.shape, a.shape[dim : dim + 1]):
+        return NotImplemented
     target = lang.to(target, dtypes.int64)
     ignored = lang.eq(target, ignore_index)
     safe = lang.where(ignored, lang.zeros_like(target), target)
