@@ -57,6 +57,28 @@ def test_cross_entropy(shape, reduction, weighted, dtype):
     check(loss, torch.randn(shape, dtype=dtype) * 5, target, dtype=dtype)
 
 
+@pytest.mark.parametrize("shape", [(64, 5), (3, 7, 40), (2, 4, 9, 8)], ids=str)
+@pytest.mark.parametrize("of_batch", [True, False])
+def test_batch_norm(shape, of_batch):
+    torch.manual_seed(0)
+    channels = shape[1]
+    statistics = None if of_batch else (torch.randn(channels), torch.rand(channels) + 0.5)
+
+    def normal(x, weight, bias):
+        mean, variance = (None, None) if statistics is None else [s.to(x.dtype) for s in statistics]
+        return torch.tanh(F.batch_norm(torch.sin(x), mean, variance, weight, bias, of_batch))
+
+    check(normal, torch.randn(shape) * 3, torch.rand(channels), torch.randn(channels))
+
+
+def test_gradients_of_batch_norm_take_two_sums():
+    compiled = thunder.jit(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), executors=["llvm"])
+    tensors = [torch.randn(8, 6, 30), torch.rand(6), torch.randn(6)]
+    outcome(compiled, tensors, torch.float32)
+    kernels = [b for b in thunder.last_backward_traces(compiled)[-1].bound_symbols if b.symbol.executor is executor]
+    assert [b.symbol.name for kernel in kernels for b in kernel.subsymbols].count("sum") == 2
+
+
 def test_cross_entropy_of_symbolic_sizes_takes_a_kernel_each_way():
     """Logits and targets are inputs of their own, with sizes that only constraints make equal."""
     torch.manual_seed(0)

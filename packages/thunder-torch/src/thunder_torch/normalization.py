@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 import thunder_lang as lang
+from thunder_autograd import vjp_rule
 from thunder_ir import Symbol, TensorProxy, dtypes, same_shape
 from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
@@ -114,6 +115,32 @@ def _batch_normal(a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weig
     return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
 
 
+def _batch_normal_vjp(
+    a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weight: Any, bias: Any, eps: Any, of_batch: bool
+) -> Any:
+    """Return what is normal over the batch, and the gradients of ``a``, weight and bias, with places for statistics.
+
+    With ``n`` the normal input, ``r`` the inverse deviation and means over the elements of each channel,
+    ``da = w * r * (dy - mean(dy) - n * mean(dy * n))`` (Ioffe and Szegedy, "Batch Normalization", 2015, section 3,
+    with what is summed for ``w`` and the bias put in). Given statistics have no gradients, as in PyTorch.
+    """
+    rstd = lang.rsqrt(_per_channel(a, variance) + eps)
+    normal = (x - _per_channel(a, mean)) * rstd
+    scale = rstd if weight is None else rstd * wide(_per_channel(a, weight))
+    dims = (0, *range(2, a.ndim))
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        g = wide(dy)
+        dbias, dweight = lang.sum(g, dims), lang.sum(g * normal, dims)
+        if of_batch:
+            count = a.numel // a.shape[1]
+            g = g - _per_channel(a, dbias / count) - normal * _per_channel(a, dweight / count)
+        given = (None if p is None else narrow_to(d, p.dtype) for p, d in ((weight, dweight), (bias, dbias)))
+        return narrow_to(g * scale, a.dtype), None, None, *given
+
+    return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype), pullback
+
+
 def _in_format(a: TensorProxy) -> TensorProxy:
     """Return a tensor as PyTorch lays out what it computes of it; images may have their channels last."""
     return in_rows(a) if a.ndim < 4 else a
@@ -139,6 +166,26 @@ def batch_norm(
     else:
         mean, variance = wide(running_mean), wide(running_var)
     return _batch_normal(a, x, mean, variance, weight, bias, eps)
+
+
+@vjp_rule(batch_norm)
+def batch_norm_vjp(
+    a: TensorProxy,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Two sums over the elements of each channel; see :func:`_batch_normal_vjp`."""
+    x, of_batch = wide(_in_format(a)), bool(training or running_mean is None)
+    if of_batch:
+        variance, mean, _ = _batch_statistics(x)
+    else:
+        mean, variance = wide(running_mean), wide(running_var)
+    return _batch_normal_vjp(a, x, mean, variance, weight, bias, eps, of_batch)
 
 
 def _while_updating(updating: Callable[..., Any], normal: Symbol) -> Callable[..., Any]:
@@ -179,9 +226,34 @@ def batch_norm_with_statistics(
         return NotImplemented
     x = wide(_in_format(a))
     variance, mean, count = _batch_statistics(x)
+    statistics = _new_statistics(running_mean, running_var, mean, variance, count, momentum)
+    return *statistics, _batch_normal(a, x, mean, variance, weight, bias, eps)
+
+
+@vjp_rule(batch_norm_with_statistics)
+def batch_norm_with_statistics_vjp(
+    a: TensorProxy,
+    running_mean: TensorProxy,
+    running_var: TensorProxy,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """As of ``batch_norm``; the running statistics have no part in it."""
+    x = wide(_in_format(a))
+    variance, mean, count = _batch_statistics(x)
+    y, pullback = _batch_normal_vjp(a, x, mean, variance, weight, bias, eps, True)
+    statistics = _new_statistics(running_mean, running_var, mean, variance, count, momentum)
+    return (*statistics, y), lambda dmean, dvariance, dy: () if dy is None else pullback(dy)
+
+
+def _new_statistics(
+    running_mean: TensorProxy, running_var: TensorProxy, mean: TensorProxy, variance: TensorProxy, count: Any, by: float
+) -> tuple[Any, Any]:
     unbiased = variance * (count / (count - 1)) if count > 1 else variance
-    means, variances = _moved(running_mean, mean, momentum), _moved(running_var, unbiased, momentum)
-    return means, variances, _batch_normal(a, x, mean, variance, weight, bias, eps)
+    return _moved(running_mean, mean, by), _moved(running_var, unbiased, by)
 
 
 def _moved(old: TensorProxy, new: TensorProxy, momentum: float) -> Any:
