@@ -36,7 +36,7 @@ def multiply_adds(bound: BoundSymbol) -> float:
 def recomputation(bound: BoundSymbol, traits: Traits) -> float:
     """Return what computing a call once more costs, in bytes of memory traffic that take as long."""
     trait = traits.of(bound)
-    if trait is Trait.VIEW:
+    if trait.may_view:
         return 0.0
     if trait is Trait.CHEAP:
         return traffic(bound) * traits.effort(bound)

@@ -143,7 +143,7 @@ class _Settling:
                 trait = self.traits.of(part)
                 if trait > Trait.CHEAP:
                     return False
-                extra = extra or trait > Trait.VIEW
+                extra = extra or not trait.may_view
                 needed.update([p.name for p in part.inputs if p.name not in own])
             elif stays(part):
                 return False

@@ -7,7 +7,7 @@ from typing import Any
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
 from thunder_autograd.programs import DRAWS_APART, Joint, differentiable_outputs
-from thunder_autograd.traits import Trait, Traits
+from thunder_autograd.traits import Traits
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -131,10 +131,7 @@ def _fresh_values(parts: Joint) -> set[str]:
     """Return the names of values computed from cotangents that have memory of their own, which nothing else reads."""
     traits = Traits()
     return {
-        p.name
-        for b in parts.pulled
-        if traits.of(b) is not Trait.VIEW and not b.has_tag(OpTags.SHAPE_OP)
-        for p in b.outputs
+        p.name for b in parts.pulled if not traits.of(b).may_view and not b.has_tag(OpTags.SHAPE_OP) for p in b.outputs
     }
 
 

@@ -12,7 +12,7 @@ from thunder_autograd.flow import Network
 from thunder_autograd.programs import Joint, live_calls
 from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
-from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies, quickly_made
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies, quickly_made
 
 InRegions = Callable[[BoundSymbol], float | None]
 """What computing a call once more costs within a region of others, in bytes of memory traffic that take as long;
@@ -60,6 +60,7 @@ class Decision:
 
 _WHY_SAVED = {
     Trait.VIEW: "what it is a view of would take as much",
+    Trait.MAYBE_VIEW: "a copy where it is no view",
     Trait.CHEAP: "what computes it again would take as much, or too long",
     Trait.UNKNOWN: "nothing is known of what computing it again costs",
     Trait.HEAVY: "expensive to compute again",
@@ -67,6 +68,7 @@ _WHY_SAVED = {
 }
 _WHY_AGAIN = {
     Trait.VIEW: "a view of what is there",
+    Trait.MAYBE_VIEW: "a view of what is there, or a copy",
     Trait.CHEAP: "cheap to compute again",
     Trait.UNKNOWN: "the memory budget asks for it",
     Trait.HEAVY: "the memory budget asks for it",
@@ -85,7 +87,8 @@ def choose(
     """Return the names of the values that may be saved; what is not among them is computed again where needed."""
     if partition not in ("min-cut", "fused", "save-all"):
         raise ValueError(f"partition is 'min-cut', 'fused' or 'save-all', not {partition!r}")
-    problem = _Problem(parts, traits, draws, in_regions or _alone)
+    asked = memory_budget is not None or partition == "fused"
+    problem = _Problem(parts, traits, draws, in_regions or _alone, asked)
     if partition == "save-all":
         return problem.solve(0.0, heavy=False).saved
     if memory_budget is None:
@@ -121,17 +124,19 @@ class _Problem:
     - nothing else, because the edges from a value to the calls that read it, and from the values that the backward
       program reads to the sink, cannot be cut.
 
-    Inputs of the program are there anyway: they have no node. An output is its owner's, who may write to it before the
-    backward program runs: it is saved only where the rule of a derivative reads it, as an eager program keeps it then,
-    too, but not for others to be computed from it.
+    Inputs of the program are there anyway: they have no node. They are their owner's, as outputs are, who may write to
+    them before the backward program runs. So unless a budget asks for it, nothing is computed again from an output, nor
+    from an input that no rule of a derivative reads, as one that an eager program keeps, too. But views are made again.
     """
 
-    def __init__(self, parts: Joint, traits: Traits, draws: Draws, in_regions: InRegions) -> None:
+    def __init__(self, parts: Joint, traits: Traits, draws: Draws, in_regions: InRegions, asked: bool) -> None:
         self.parts, self.traits, self.draws = parts, traits, draws
         outputs = flat_proxies(parts.outputs)
         self.needed = {id(b) for b in live_calls(parts.primal, outputs)}
         self.there = {p.name for p in parts.inputs}
         self.outputs = {p.name for p in outputs}
+        self.memory = self.roots(lambda bound: traits.of(bound).may_view or bound.has_tag(OpTags.VIEW))
+        self.once = set() if asked else self.computed_from_what_others_own()
         self.producer = {p.name: b for b in parts.primal for p in b.outputs}
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
         self.candidates = self.reachable()
@@ -161,24 +166,47 @@ class _Problem:
         found.reverse()
         return found
 
+    def roots(self, views: Callable[[BoundSymbol], bool]) -> dict[str, str]:
+        """Return what views are views of in the end, by names; ``views`` tells which calls return some."""
+        roots: dict[str, str] = {}
+        for bound in self.parts.primal:
+            if bound.inputs and views(bound):
+                source = bound.inputs[0].name
+                roots.update({p.name: roots.get(source, source) for p in bound.outputs})
+        return roots
+
     def owned_by_others(self) -> set[str]:
         """Return the names of values in memory of outputs that an eager program does not keep for the backward pass."""
-        memory: dict[str, str] = {}  # by name of a value, that whose memory it is in
-        for bound in self.parts.primal:
-            if self.traits.of(bound) is Trait.VIEW and bound.inputs:
-                source = bound.inputs[0].name
-                memory.update({p.name: memory.get(source, source) for p in bound.outputs})
+        memory = self.memory
         again = [p for b in self.candidates if b.has_tag(OpTags.RECOMPUTE) for p in b.inputs]
         kept = {memory.get(p.name, p.name) for p in (*self.frontier, *again)}
         owned = {memory.get(name, name) for name in self.outputs} - kept
         return {p.name for b in self.candidates for p in b.outputs if memory.get(p.name, p.name) in owned}
+
+    def computed_from_what_others_own(self) -> set[int]:
+        """Return the ids of calls that read memory of inputs or outputs, and whose values an eager program keeps."""
+        shown = {self.memory.get(name, name) for name in self.outputs}
+        given = {p.name for p in self.parts.inputs if isinstance(p, TensorProxy)}
+        viewed = self.roots(lambda bound: self.traits.of(bound) is Trait.VIEW)
+        kept = {viewed.get(p.name, p.name) for p in self.parts.frontier()}
+
+        def depends(bound: BoundSymbol) -> bool:
+            copies = self.traits.of(bound) is Trait.MAYBE_VIEW
+            for name in [p.name for p in bound.inputs]:
+                root = self.memory.get(name, name)
+                if root in shown or (root in given and (copies or viewed.get(name, name) not in kept)):
+                    return True
+            return False
+
+        computed = [b for b in self.parts.primal if id(b) in self.needed and self.traits.of(b) is not Trait.VIEW]
+        return {id(bound) for bound in computed if depends(bound)}
 
     def sizes(self) -> dict[str, float]:
         """Bytes by name of value. A view keeps all of what it is a view of alive."""
         size: dict[str, float] = {}
         for bound in self.candidates:
             of: float = 0
-            if self.traits.of(bound) is Trait.VIEW and bound.inputs:
+            if self.traits.of(bound).may_view and bound.inputs:
                 of = size.get(bound.inputs[0].name, 0)
             for proxy in bound.outputs:
                 full: float = max(of, bytes_of(proxy), 1)
@@ -202,7 +230,7 @@ class _Problem:
             if alone.isdisjoint([p.name for p in bound.outputs]):
                 if cost is not None:
                     found[id(bound)] = cost
-            elif self.traits.of(bound) is Trait.VIEW:
+            elif self.traits.of(bound).may_view:
                 alone.update([p.name for p in bound.inputs])
         return found
 
@@ -217,10 +245,10 @@ class _Problem:
             return drawing(bound) if heavy else math.inf
         if bound.has_tag(OpTags.RECOMPUTE) or id(bound) not in self.needed:
             return 0.0
-        if trait > Trait.CHEAP and not heavy:
+        if id(bound) in self.once or (trait > Trait.CHEAP and not heavy):
             return math.inf
         within = self.within_regions.get(id(bound))
-        if within is not None and trait is not Trait.VIEW:
+        if within is not None and not trait.may_view:
             return within * EAGERNESS / PASSES_SAVED
         return recomputation(bound, self.traits)
 

@@ -22,10 +22,16 @@ class Trait(IntEnum):
     """How willingly an operation is computed a second time; a composite counts as the worst of its parts."""
 
     VIEW = 0  # moves no data
-    CHEAP = 1  # bound by memory traffic: elementwise, casts, reductions
-    UNKNOWN = 2  # no tag says anything of it, or its author says that it costs more than it seems
-    HEAVY = 3  # matmul, convolution, attention
-    FIXED = 4  # draws random numbers, communicates or has effects: runs once
+    MAYBE_VIEW = 1  # a view where strides allow that, which are not known, and otherwise a copy
+    CHEAP = 2  # bound by memory traffic: elementwise, casts, reductions
+    UNKNOWN = 3  # no tag says anything of it, or its author says that it costs more than it seems
+    HEAVY = 4  # matmul, convolution, attention
+    FIXED = 5  # draws random numbers, communicates or has effects: runs once
+
+    @property
+    def may_view(self) -> bool:
+        """Whether the result may share memory with the first argument."""
+        return self <= Trait.MAYBE_VIEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,9 @@ class Traits:
             if OpTags.DONT_RECOMPUTE in tags:
                 return Trait.UNKNOWN
             if bound.symbol.is_prim and tags & CHEAP_TAGS:
-                return Trait.VIEW if OpTags.VIEW in tags else Trait.CHEAP
+                if OpTags.VIEW not in tags:
+                    return Trait.CHEAP
+                return Trait.MAYBE_VIEW if OpTags.MAY_COPY in tags else Trait.VIEW
         return self.parts_of(bound).trait
 
     def effort(self, bound: BoundSymbol) -> float:
@@ -124,7 +132,7 @@ class Traits:
         names = Names([p.name for p in bound.inputs])
         parts, _ = bound.decomposed(names)
         traits = [self.of(part) for part in parts]
-        moved = sum([traffic(p) * self.effort(p) for p, t in zip(parts, traits, strict=True) if t is not Trait.VIEW])
+        moved = sum([traffic(p) * self.effort(p) for p, t in zip(parts, traits, strict=True) if not t.may_view])
         return InPlaceOf(
             max(traits, default=Trait.VIEW),
             moved / max(traffic(bound), 1),

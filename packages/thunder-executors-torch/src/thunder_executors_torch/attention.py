@@ -126,7 +126,7 @@ def _narrowed_meta(a: TensorProxy, dim: int, start: int, length: int) -> TensorP
     return a.like(shape=(*a.shape[:-1], length))
 
 
-aligned_rows = executor.function(aligned, lambda mask: mask.like(), OpTags.VIEW)
+aligned_rows = executor.function(aligned, lambda mask: mask.like(), OpTags.VIEW, OpTags.MAY_COPY)
 widened_heads = executor.function(widened, _widened_meta)
 narrowed_heads = executor.call("torch.narrow", _narrowed_meta, OpTags.VIEW)
 HEAVY = (OpTags.MATMUL,)
@@ -339,8 +339,9 @@ def _for_all_heads(a: TensorProxy, heads: Dimension) -> TensorProxy:
     batch, groups, length, width = a.shape
     if groups == heads:
         return a
-    each = prims.broadcast_in_dim(a, (batch, groups, heads // groups, length, width), (0, 1, 3, 4))
-    return prims.reshape(each, (batch, heads, length, width))
+    with current_builder().tagged(OpTags.RECOMPUTE):  # PyTorch's own kernel keeps what it is given
+        each = prims.broadcast_in_dim(a, (batch, groups, heads // groups, length, width), (0, 1, 3, 4))
+        return prims.reshape(each, (batch, heads, length, width))
 
 
 def _summed_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:

@@ -28,7 +28,7 @@ def _same(a: TensorProxy) -> TensorProxy:
 
 view = executor.call("torch.Tensor.view", _shaped, OpTags.VIEW)
 expand = executor.call("torch.Tensor.expand", _shaped, OpTags.VIEW)
-reshape = executor.call("torch.reshape", _shaped, OpTags.VIEW)
+reshape = executor.call("torch.reshape", _shaped, OpTags.VIEW, OpTags.MAY_COPY)
 to_dtype = executor.call("torch.Tensor.to", _of_dtype, OpTags.CAST)
 full_like_given = executor.call("torch.full", _full)
 clone = executor.call("torch.clone", _same)
@@ -65,7 +65,7 @@ def long(indices: TensorProxy) -> TensorProxy:
     return converted
 
 
-contiguous = executor.call("torch.Tensor.contiguous", _same, OpTags.VIEW)
+contiguous = executor.call("torch.Tensor.contiguous", _same, OpTags.VIEW, OpTags.MAY_COPY)
 
 
 def _chosen(mask: TensorProxy, a: TensorProxy, b: Any) -> TensorProxy:

@@ -162,7 +162,7 @@ def dense_for_groups(a: torch.Tensor) -> torch.Tensor:
     return a.contiguous(memory_format=format_of_groups(a))
 
 
-dense = executor.function(dense_for_groups, lambda a: a.like(), OpTags.VIEW)
+dense = executor.function(dense_for_groups, lambda a: a.like(), OpTags.VIEW, OpTags.MAY_COPY)
 
 
 def in_sequence(vector: torch.Tensor | None) -> torch.Tensor | None:

@@ -29,6 +29,7 @@ class OpTags(Enum):
     RANDOM = auto()  # draws random numbers: never merged, reordered or computed twice
     CAST = auto()  # converts dtype or device
     VIEW = auto()  # the result may share memory with the first argument
+    MAY_COPY = auto()  # a view only where the strides of the first argument allow that, otherwise a copy
     IN_PLACE = auto()  # writes to its first argument
     DONT_DCE = auto()  # has an effect: stays even if nothing reads its outputs
     MAY_FAIL = auto()  # raises for some values of its arguments: an index out of range, a matrix without inverse

@@ -96,7 +96,7 @@ def stack(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
     dtype = _common_dtype(tensors)
     dim = canonical_dim("stack", first.ndim, dim, 1)
     lifted = tuple([unsqueeze(convert(t, dtype), dim) for t in tensors])
-    return lifted[0] if len(lifted) == 1 else as_tensor(prims.cat(lifted, dim))
+    return as_tensor(prims.cat(lifted, dim))
 
 
 def atleast_1d(a: TensorProxy) -> TensorProxy:

@@ -137,7 +137,7 @@ def shallow_copy_map(a: TensorProxy, y: TensorProxy) -> Map:
 batches_elementwise(shallow_copy)
 
 
-@prim(OpTags.VIEW)
+@prim(OpTags.VIEW, OpTags.MAY_COPY)
 def stride_order(a: TensorProxy, order: tuple[int, ...]) -> TensorProxy:
     """Lay ``a`` out densely in memory, its dimensions in the given order; where it lies so already, it is shared.
 

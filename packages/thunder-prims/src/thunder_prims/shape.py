@@ -149,7 +149,7 @@ def batch_first(a: TensorProxy, batch: int | None, size: Dimension) -> TensorPro
     return transpose(a, order)
 
 
-@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+@prim(OpTags.SHAPE_OP, OpTags.VIEW, OpTags.MAY_COPY)
 def reshape(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
     """Give ``a`` another shape with the elements in the same row-major order.
 

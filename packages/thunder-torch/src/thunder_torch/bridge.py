@@ -23,7 +23,7 @@ from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.independent_results import Flags, SavedForOthers, independent_groups, untouched
 from thunder_torch.linked_results import Linked, Pass
 from thunder_torch.links import Links, ResultView
-from thunder_torch.lone_results import lone_places
+from thunder_torch.lone_results import lone_places, views_of_inputs
 from thunder_torch.own_nodes import give_own_node
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import skip_nothing
@@ -214,13 +214,14 @@ class _Node:
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
         self.links = Links.of(split, self.positions, views)
         self.alone = lone_places(split.forward, self.leaves, list(views))
+        self.views = views_of_inputs(split.forward, split.saved)
         self.is_linked = compile is not None and any(self.links.levels)
         self.staged = StagedBackward(split, self.links, self.positions, self.made_ready) if self.is_linked else None
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
-        alone = self.alone
+        alone, views = self.alone, self.views
         copied, keeps_inputs, generators = self.copied, self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         in_part = self.may_run_in_part
@@ -240,6 +241,8 @@ class _Node:
                 if outputs[i]._is_view():
                     outputs = [o.detach() if k in alone and o._is_view() else o for k, o in enumerate(outputs)]
                     break
+            if views:  # PyTorch hands out no view, made where nothing is recorded, of what was written to since
+                saved = tuple([t.detach() if i in views else t for i, t in enumerate(saved)])
             if all_tensors:
                 context.to_save = saved
             else:

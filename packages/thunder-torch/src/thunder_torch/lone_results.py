@@ -1,4 +1,4 @@
-"""Results of a forward program that no other of its results shares memory with.
+"""What results of a forward program, and what it saves, share memory with.
 
 PyTorch lets nobody write to views that a node of autograd returns: it takes these for views of what it cannot see.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thunder_ir import OpTags, TensorProxy, Trace
+from thunder_ir import OpTags, Proxy, TensorProxy, Trace
 
 
 def roots_of(program: Trace) -> dict[str, str]:
@@ -19,6 +19,13 @@ def roots_of(program: Trace) -> dict[str, str]:
         for made in bound.outputs:
             roots[made.name] = made.name if viewed is None else roots.get(viewed.name, viewed.name)
     return roots
+
+
+def views_of_inputs(forward: Trace, saved: Sequence[Proxy]) -> frozenset[int]:
+    """Return the places of values that a forward program saves and that may view inputs which require grad."""
+    roots, given = roots_of(forward), {p.name for p in forward.inputs if isinstance(p, TensorProxy) and p.requires_grad}
+    tensors = [(i, p.name) for i, p in enumerate(saved) if isinstance(p, TensorProxy)]
+    return frozenset([i for i, name in tensors if name not in given and roots.get(name) in given])
 
 
 def lone_views(forward: Trace, outputs: Sequence[Any]) -> set[str]:

@@ -122,12 +122,13 @@ def _extremum(a: TensorProxy, args: tuple[Any, ...], kwargs: dict[str, Any], lar
     if isinstance(dim, str):
         return NotImplemented
     keepdim = args[1] if len(args) > 1 else kwargs.get("keepdim", False)
-    place = lang.argmax(a, dim, True) if largest else lang.argmin(a, dim, True)
-    value = lang.take_along_dim(a, place, dim) if a.ndim else a
+    place = lang.argmax(a, dim, keepdim) if largest else lang.argmin(a, dim, keepdim)
     if not a.ndim:
-        place = lang.reshape(place, ())
-    elif not keepdim:
-        value, place = lang.squeeze(value, dim), lang.squeeze(place, dim)
+        value, place = a, lang.reshape(place, ())
+    elif keepdim:
+        value = lang.take_along_dim(a, place, dim)
+    else:
+        value = lang.squeeze(lang.take_along_dim(a, lang.unsqueeze(place, dim), dim), dim)
     return structured(torch.return_types.max if largest else torch.return_types.min, (value, place))
 
 
