@@ -8,7 +8,7 @@ from toy_language import numeric_gradients, run, texts, traced
 from thunder_autograd import DRAWS_APART, gradients, written_out
 from thunder_ir import ThunderError, current_builder
 
-COPY = {"copy": lambda g: toy.mul(g, 1.0)}
+COPY = {"own": lambda g, of, made_by: g if made_by is not None else toy.mul(g, 1.0)}
 X, C = np.random.default_rng(0).normal(size=(2, 5))
 
 

@@ -212,6 +212,35 @@ def test_gradients_are_laid_out_as_their_leaves():
     assert_close(leaf.grad, expected.grad)
 
 
+@pytest.mark.parametrize("use", [lambda g: g, lambda g: g.view(-1), lambda g: g.view(-1)[:2].mul_(5), lambda g: g * 2])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda w, m: w.t() * m,
+        lambda w, m: w.t() * m * w.t().exp(),
+        lambda w, m: m[:, :2].t() @ w.t(),
+        lambda w, m: w * m.t(),
+        lambda w, m: (w.t() * m).t().sin() * w,
+        lambda w, m: w.reshape(-1) * m.reshape(-1),
+        lambda w, m: w.sum(0) * m.sum(1),
+    ],
+)
+def test_what_a_step_makes_of_a_gradient_lies_where_the_gradient_does(loss, use):
+    def step(w, m):
+        loss(w, m).sum().backward()
+        return use(w.grad)
+
+    def called(function):
+        w, m = torch.linspace(0, 1, 12).view(3, 4).requires_grad_(), torch.linspace(1, 2, 12).view(4, 3)
+        made = function(w, m)
+        made.add_(1)
+        return made, made.stride(), made is w.grad, w.grad
+
+    compiled = jit(step, fallback="error")
+    for _ in range(2):
+        assert_close(called(compiled), called(step))
+
+
 def test_gradients_are_added_to_the_tensor_that_is_there():
     x = torch.ones(3, requires_grad=True)
     x.grad = before = torch.full((3,), 7.0)

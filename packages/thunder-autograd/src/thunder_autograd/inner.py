@@ -38,15 +38,18 @@ backward program of all that stands before it in its place.
 """
 
 
-def written_out(
-    trace: Trace, rule_of: RuleOf | None = None, copy: Callable[[TensorProxy], TensorProxy] | None = None
-) -> tuple[Trace, dict[str, Any]]:
+Own = Callable[[TensorProxy, TensorProxy, BoundSymbol | None], TensorProxy]
+"""Records what makes a gradient a tensor of its own: takes the gradient, what it is of, and the call that computed it
+into memory of its own, ``None`` where it may share some."""
+
+
+def written_out(trace: Trace, rule_of: RuleOf | None = None, own: Own | None = None) -> tuple[Trace, dict[str, Any]]:
     """Return a program in which no call of :data:`gradients` is left.
 
     Args:
         trace: the program.
         rule_of: as for :func:`thunder_autograd.grad_transform_on_trace`.
-        copy: records what copies a gradient into memory of its own; by default the method ``clone`` of the language.
+        own: what makes gradients tensors of their own; by default the method ``clone`` of the language.
 
     Returns:
         The program, and for each value that goes by another name in it, what stands for it.
@@ -59,13 +62,11 @@ def written_out(
         index = next((i for i, b in enumerate(trace.bound_symbols) if b.symbol is gradients), None)
         if index is None:
             return trace, renamed
-        trace, mapping = _written_out_at(trace, index, rule_of, copy or _clone)
+        trace, mapping = _written_out_at(trace, index, rule_of, own or _copied)
         renamed = {name: substitute(proxy, mapping) for name, proxy in renamed.items()} | mapping
 
 
-def _written_out_at(
-    trace: Trace, index: int, rule_of: RuleOf | None, copy: Callable[[TensorProxy], TensorProxy]
-) -> tuple[Trace, dict[str, Any]]:
+def _written_out_at(trace: Trace, index: int, rule_of: RuleOf | None, own: Own) -> tuple[Trace, dict[str, Any]]:
     before, call, after = trace.bound_symbols[:index], trace.bound_symbols[index], trace.bound_symbols[index + 1 :]
     results, given, wanted = call.args
     outputs = {p.name for p in results}
@@ -94,12 +95,8 @@ def _written_out_at(
         gradient = found[of.name]
         if gradient is None:
             raise ThunderError(f"no gradient reaches {of.name} ({of.type_string}), though it seemed so")
-        if gradient.name in fresh:
-            fresh.discard(gradient.name)
-            made[proxy.name] = gradient
-        else:
-            with recording(copies):
-                made[proxy.name] = copy(gradient)
+        with recording(copies):
+            made[proxy.name] = own(gradient, of, fresh.pop(gradient.name, None))
     flows = differentiable_outputs(joint)[: len(results)]
     passed = [c for c, flow in zip(substitute(given, mapping), flows, strict=True) if flow]
     cotangents = dict(zip([p.name for p in parts.cotangents], passed, strict=True))
@@ -127,12 +124,11 @@ def _refuse_draws_apart(before: Sequence[BoundSymbol], results: Sequence[TensorP
             )
 
 
-def _fresh_values(parts: Joint) -> set[str]:
-    """Return the names of values computed from cotangents that have memory of their own, which nothing else reads."""
+def _fresh_values(parts: Joint) -> dict[str, BoundSymbol]:
+    """Return what computes the values from cotangents that have memory of their own, by the names of these."""
     traits = Traits()
-    return {
-        p.name for b in parts.pulled if not traits.of(b).may_view and not b.has_tag(OpTags.SHAPE_OP) for p in b.outputs
-    }
+    computing = [b for b in parts.pulled if not traits.of(b).may_view and not b.has_tag(OpTags.SHAPE_OP)]
+    return {p.name: b for b in computing for p in b.outputs}
 
 
 def _constant(bound: BoundSymbol) -> BoundSymbol:
@@ -142,5 +138,5 @@ def _constant(bound: BoundSymbol) -> BoundSymbol:
     return bound.replace(tags=bound.tags | {OpTags.CONSTANT_FOR_DERIVATIVE})
 
 
-def _clone(value: TensorProxy) -> TensorProxy:
-    return value.clone()  # type: ignore[no-any-return]
+def _copied(gradient: TensorProxy, of: TensorProxy, made_by: BoundSymbol | None) -> TensorProxy:
+    return gradient.clone() if made_by is None else gradient

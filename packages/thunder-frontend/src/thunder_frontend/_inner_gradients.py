@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from thunder_autograd import gradients, written_out
 from thunder_executors import Executor, grad_rule
 from thunder_ir import BoundSymbol, Symbol, Trace
-from thunder_torch import symbol_of
+from thunder_torch.gradient_memory import own_gradient
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
 
@@ -35,4 +33,4 @@ def with_gradients_written_out(
         own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(rules, bound)
         return own or grad_rule(bound, executors)
 
-    return written_out(trace, rule_of, symbol_of(torch.clone))
+    return written_out(trace, rule_of, own_gradient)

@@ -1,12 +1,15 @@
-"""Gradients that share no memory: autograd makes the first that comes to a leaf its ``grad`` and adds others to it."""
+"""Where gradients lie: autograd makes the first that comes to a leaf its ``grad`` and adds others to it."""
 
 from __future__ import annotations
 
-from thunder_ir import Builder, TensorProxy, Trace, recording
+import torch
+
+from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording
 from thunder_ir.passes import trace_pass
 from thunder_lang import clone
-from thunder_torch.language import torch_language
+from thunder_torch.language import symbol_of, torch_language
 from thunder_torch.lone_results import roots_of
+from thunder_torch.row_order import in_rows, is_in_rows
 
 
 @trace_pass
@@ -48,3 +51,19 @@ def gradients_apart(backward: Trace, saved: int = 0) -> Trace:
         return backward
     output = tuple([copies.get(p.name, p) if isinstance(p, TensorProxy) else p for p in backward.output])
     return backward.replace(bound_symbols=(*backward.bound_symbols, *builder.bound_symbols), output=output)
+
+
+def own_gradient(gradient: TensorProxy, leaf: TensorProxy, made_by: BoundSymbol | None) -> TensorProxy:
+    """Record what makes a gradient a tensor of its own, row by row where its leaf lies so, as in what autograd leaves.
+
+    Args:
+        gradient: of ``leaf``.
+        leaf: an input of the program.
+        made_by: the call that computed the gradient into memory of its own; ``None`` where it may share some.
+    """
+    in_order = is_in_rows(leaf)
+    if made_by is None:
+        options = {"memory_format": torch.contiguous_format} if in_order else {}
+        copy: TensorProxy = symbol_of(torch.clone)(gradient, **options)
+        return copy
+    return in_rows(gradient) if in_order and gradient.ndim > 1 and not made_by.has_tag(OpTags.MATMUL) else gradient

@@ -13,9 +13,13 @@ def in_rows(a: TensorProxy) -> TensorProxy:
     Args:
         a: any tensor; one that is known to lie so comes back as it is.
     """
-    if a.strides is not None:
-        shape = tuple(map(value_of, a.shape))
-        found = zip(shape, map(value_of, a.strides), contiguous_strides(shape), strict=True)
-        if all([size == 1 or have == want for size, have, want in found]):
-            return a
-    return stride_order(a, tuple(reversed(range(a.ndim))))
+    return a if is_in_rows(a) else stride_order(a, tuple(reversed(range(a.ndim))))
+
+
+def is_in_rows(a: TensorProxy) -> bool:
+    """Whether a tensor is known to lie row by row."""
+    if a.strides is None:
+        return False
+    shape = tuple(map(value_of, a.shape))
+    found = zip(shape, map(value_of, a.strides), contiguous_strides(shape), strict=True)
+    return all([size == 1 or have == want for size, have, want in found])

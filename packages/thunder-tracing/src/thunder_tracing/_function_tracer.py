@@ -29,7 +29,7 @@ from thunder_ir import (
 )
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
-from thunder_torch import symbol_of
+from thunder_torch.gradient_memory import own_gradient
 from thunder_tracing._arguments import Arguments
 from thunder_tracing._seen import SEEN
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
@@ -213,7 +213,7 @@ class FunctionTracer(Tracer):
         """Return a trace with the calls of gradients written out, and what stands for values by their names."""
         if not any([bound.symbol is gradients for bound in trace.bound_symbols]):
             return trace, {}
-        trace, renamed = written_out(trace, self._rule_again_of, symbol_of(torch.clone))
+        trace, renamed = written_out(trace, self._rule_again_of, own_gradient)
         return tidy(trace), renamed
 
     def traced_inputs(self, leaves: Sequence[Any]) -> tuple[TracedInput, ...]:
