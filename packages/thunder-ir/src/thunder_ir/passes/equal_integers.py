@@ -66,8 +66,9 @@ def equal_integers(trace: Trace) -> Trace:
         return trace
     merged = trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))
     followed = follow_numbers(merged, replaced)
-    constraints = zip(trace.constraints, followed.constraints, strict=True)
-    return followed.replace(constraints=tuple([old if old in equalities.used else new for old, new in constraints]))
+    pairs = zip(trace.constraints, followed.constraints, strict=True)
+    used = set(map(id, equalities.used))  # constraints are not compared: that compares their numbers, which is recorded
+    return followed.replace(constraints=tuple([old if id(old) in used else new for old, new in pairs]))
 
 
 class _Equalities:
