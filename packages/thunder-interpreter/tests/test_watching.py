@@ -548,3 +548,29 @@ def test_arithmetic_may_be_answered():
 
     expected = ("add 5 7", "sub 5 7", 15, "iadd 5 7", "add 2 7", True)
     assert interpret(program, callbacks=Answers())(5) == expected
+
+
+def test_getitem_of_what_has_no_iter_is_interpreted():
+    class Squares:
+        def __getitem__(self, index):
+            if index > 3:
+                raise IndexError(index)
+            return square(index)
+
+    def square(n):
+        return n * n
+
+    interpreted = []
+
+    class Watch(Callbacks):
+        def call(self, fn, args, kwargs):
+            interpreted.append(fn)
+            return super().call(fn, args, kwargs)
+
+    def program(squares):
+        first, *rest = squares
+        return [n for n in squares], first, rest, list(zip(squares, "ab", strict=False)), operator.length_hint(squares, 7)
+
+    squares = Squares()
+    assert interpret(program, callbacks=Watch())(squares) == program(squares)
+    assert interpreted.count(square) == 4 + 4 + 3

@@ -1,13 +1,14 @@
 """Iteration: over builtin containers (reported), interpreted generators (resumed) and user-defined iterators."""
 
 import itertools
+import operator
 from types import CoroutineType, GeneratorType
 from typing import Any
 
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame, Frame
-from thunder_interpreter._machine import Machine, Outcome
+from thunder_interpreter._machine import Machine, Outcome, Run
 from thunder_interpreter._native_callables import KINDS
 from thunder_interpreter._natives import SPECIAL_METHODS, replaces
 from thunder_interpreter._null import NOTHING, NULL
@@ -59,6 +60,10 @@ def iterate(frame: AnyFrame, obj: Any) -> Outcome:
             if machine.special_methods is not None:
                 machine.special_methods(iter, [obj])
             return start(frame, iterating(Call(method, obj)))
+        if method is None and python_function(machine, raw_attribute(cls, "__getitem__")):
+            outcome = call_native(frame, iter, [obj], {})
+            frame.stack[-1] = iter(BridgedSequence(machine.run, obj))
+            return outcome
     if machine.watches_iteration and cls in REPORTED:
         iterator = iter(obj)
         if machine.iterate is not None:
@@ -68,6 +73,22 @@ def iterate(frame: AnyFrame, obj: Any) -> Outcome:
         frame.stack.append(iterator)
         return None
     return call_native(frame, iter, [obj], {})
+
+
+class BridgedSequence:
+    """A sequence for an iterator in C, which calls its ``__getitem__``: that of a user-defined one is run interpreted."""
+
+    __slots__ = ("_run", "_sequence")
+
+    def __init__(self, run: Run, sequence: object) -> None:
+        self._run = run
+        self._sequence = sequence
+
+    def __getitem__(self, index: int) -> Any:
+        return self._run.bridge(operator.getitem)(self._sequence, index)
+
+    def __len__(self) -> int:
+        return self._run.bridge(len)(self._sequence)  # type: ignore[no-any-return]
 
 
 class IterShim:
