@@ -569,7 +569,13 @@ def test_getitem_of_what_has_no_iter_is_interpreted():
 
     def program(squares):
         first, *rest = squares
-        return [n for n in squares], first, rest, list(zip(squares, "ab", strict=False)), operator.length_hint(squares, 7)
+        return (
+            [n for n in squares],
+            first,
+            rest,
+            list(zip(squares, "ab", strict=False)),
+            operator.length_hint(squares, 7),
+        )
 
     squares = Squares()
     assert interpret(program, callbacks=Watch())(squares) == program(squares)

@@ -76,7 +76,7 @@ def iterate(frame: AnyFrame, obj: Any) -> Outcome:
 
 
 class BridgedSequence:
-    """A sequence for an iterator in C, which calls its ``__getitem__``: that of a user-defined one is run interpreted."""
+    """A sequence for an iterator in C: the ``__getitem__`` of a user-defined one is run interpreted."""
 
     __slots__ = ("_run", "_sequence")
 

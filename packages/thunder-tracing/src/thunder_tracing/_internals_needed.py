@@ -9,6 +9,7 @@ MISSING = fill(
         "torch._C.DisableTorchFunction",
         "torch._C.DisableTorchFunctionSubclass",
         "torch._C.ScriptObject",
+        "torch._C._EnableTorchFunction",
         "torch._C._FunctionBase",
         "torch._C._are_functorch_transforms_active",
         "torch._C._autograd",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -31,6 +32,7 @@ CALL_HOOKS = Symbol(
     language=torch_language,
 )
 """Calls hooks in the backward program: an object with a method ``metadata``, and gradients."""
+Wrap: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 NO_INPUT_REQUIRES_GRAD = (
     "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
     "gradients. See torch.nn.Module.register_full_backward_hook for more details."
@@ -111,6 +113,10 @@ class OutputHooks:
                 )
         return self.outputs.taken(found, gradients)
 
+    def by(self, callable_as: Wrap) -> OutputHooks:
+        """Return these, each hook as ``callable_as`` makes it."""
+        return replace(self, before=tuple(map(callable_as, self.before)), after=tuple(map(callable_as, self.after)))
+
     def metadata(self, gradients: Sequence[TensorProxy]) -> tuple[TensorProxy, ...]:
         """Return proxies like the gradients."""
         return tuple([g.like() for g in gradients])
@@ -142,6 +148,10 @@ class InputHooks:
         taken = self.inputs.taken(found, gradients[count:])
         return tuple([g for i, g in zip(self.inputs.places, taken, strict=True) if i in self.tracked])
 
+    def by(self, callable_as: Wrap) -> InputHooks:
+        """Return these, each hook as ``callable_as`` makes it."""
+        return replace(self, after=tuple(map(callable_as, self.after)))
+
     def metadata(self, gradients: Sequence[TensorProxy]) -> tuple[TensorProxy, ...]:
         """Return proxies like the gradients of inputs."""
         inputs = gradients[len(self.outputs.places) :]
@@ -170,9 +180,40 @@ class TensorHook:
         changed = self.hook(gradient)
         return gradient if changed is None else _in_place_of(gradient, changed)
 
+    def by(self, callable_as: Wrap) -> TensorHook:
+        """Return this one, the hook as ``callable_as`` makes it."""
+        return TensorHook(callable_as(self.hook))
+
     def metadata(self, gradients: Sequence[TensorProxy]) -> TensorProxy:
         """Return a proxy like the gradient."""
         return gradients[0].like()
+
+
+Hooks: TypeAlias = OutputHooks | InputHooks | TensorHook
+CallHooks: TypeAlias = Callable[..., Any]
+"""Calls hooks: those that :data:`CALL_HOOKS` is given, with gradients."""
+
+
+@dataclass(frozen=True, eq=False)
+class HookRule:
+    """The derivative of a call whose gradients pass hooks, which the backward program calls.
+
+    Args:
+        symbol: what is called.
+        pullback: what calls hooks, and cotangents, to gradients.
+    """
+
+    symbol: Symbol
+    pullback: Callable[..., Any]
+
+    def __call__(self, *given: TensorProxy) -> tuple[Any, Callable[..., Any]]:
+        return self.symbol(*given), partial(self.pullback, CALL_HOOKS)
+
+
+def hooked(calls: Calls, bound_symbols: Sequence[BoundSymbol]) -> list[tuple[BoundSymbol, HookRule]]:
+    """Return those whose gradients pass hooks, with their derivatives."""
+    pairs = [(b, calls.rules.get(b.symbol)) for b in bound_symbols]
+    return [(bound, rule) for bound, rule in pairs if isinstance(rule, HookRule)]
 
 
 class ModuleHooks:
@@ -211,7 +252,10 @@ class ModuleHooks:
         """Return what the module returned such that gradients of it pass its hooks."""
         results = result if isinstance(result, tuple) else (result,)
         places = self._tracked(results)
-        made = self._through("module_output", results, places, lambda *c: self._pull_outputs(len(results), places, c))
+        count = len(results)
+        made = self._through(
+            "module_output", results, places, lambda call_hooks, *c: self._pull_outputs(call_hooks, count, places, c)
+        )
         del self.calls  # whose rules, which last, refer to this
         if not isinstance(result, tuple):
             return made[0]
@@ -234,25 +278,29 @@ class ModuleHooks:
             return tuple(items)
         with torch._C.DisableTorchFunction():
             values = [self.calls.value(items[i]) for i in places]
-            made = record_identity(self.calls, name, values, lambda *c: pull(*_with_zeros(name, c, values)))
+            made = record_identity(
+                self.calls, name, values, lambda call_hooks, *c: pull(call_hooks, *_with_zeros(name, c, values))
+            )
             wrapped = {i: self.calls.wrap(proxy) for i, proxy in zip(places, made, strict=True)}
             for tensor in wrapped.values():
                 tensor._hooked = True
         return tuple([wrapped.get(i, item) for i, item in enumerate(items)])
 
-    def _pull_outputs(self, count: int, places: tuple[int, ...], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+    def _pull_outputs(
+        self, call_hooks: CallHooks, count: int, places: tuple[int, ...], cotangents: Sequence[Any]
+    ) -> tuple[Any, ...]:
         present = [k for k, c in enumerate(cotangents) if c is not None]
         slots = Slots(tuple([places[k] for k in present]), count)
         given = [cotangents[k] for k in present]
         at_once = () if self.places else self.after
         if self.before or at_once:
             hooks = OutputHooks(self.module, self.before, at_once, slots, self.count)
-            given = list(CALL_HOOKS(hooks, *given))
+            given = list(call_hooks(hooks, *given))
         self.of_outputs = slots, given
         found = dict(zip(present, given, strict=True))
         return tuple([found.get(k) for k in range(len(cotangents))])
 
-    def _pull_inputs(self, *cotangents: Any) -> tuple[Any, ...]:
+    def _pull_inputs(self, call_hooks: CallHooks, *cotangents: Any) -> tuple[Any, ...]:
         if self.of_outputs is None or not self.after:  # the gradient did not come by way of the outputs
             return cotangents
         (slots, given), self.of_outputs = self.of_outputs, None
@@ -260,7 +308,7 @@ class ModuleHooks:
         all_of_them = [known[i] if i in known else zeros_like(v) for i, v in self.values.items()]
         inputs = Slots(tuple(self.values), self.count)
         hooks = InputHooks(self.module, self.after, slots, inputs, frozenset(self.places))
-        return tuple(CALL_HOOKS(hooks, *given, *all_of_them))
+        return tuple(call_hooks(hooks, *given, *all_of_them))
 
 
 def _with_zeros(name: str, cotangents: Sequence[Any], values: Sequence[TensorProxy]) -> list[Any]:
@@ -278,20 +326,20 @@ def record_identity(
     outputs: Sequence[TensorProxy] | None = None,
     place: int | None = None,
 ) -> tuple[TensorProxy, ...]:
-    """Record a call that returns its values, and whose pullback is ``pullback``.
+    """Record a call that returns its values, and whose gradients pass hooks.
 
     Args:
         calls: the acquisition.
         name: of the symbol.
         values: what it is given.
-        pullback: cotangents to gradients, one for each of ``values``.
+        pullback: what calls hooks, and cotangents, to gradients, one for each of ``values``.
         outputs: the proxies for what it returns, new ones if not given.
         place: in the trace; the end if not given.
     """
 
     tags = frozenset({OpTags.VIEW} if len(values) == 1 else ())
     symbol = Symbol(name, "hooks", decomposition=_same, tags=tags, language=calls.builder.language)
-    calls.rules[symbol] = lambda *given: (symbol(*given), pullback)
+    calls.rules[symbol] = HookRule(symbol, pullback)
     builder = calls.builder
     if outputs is None:
         outputs = [v.like() for v in values]
@@ -359,7 +407,12 @@ def hook_tensor(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) ->
     bounds[place] = bounds[place].substituted({value.name: inner}, outputs=True)
     called = TensorHook(hook)
     record_identity(
-        calls, "tensor_hook", [inner], lambda c: None if c is None else CALL_HOOKS(called, c), [value], place + 1
+        calls,
+        "tensor_hook",
+        [inner],
+        lambda call_hooks, c: (None if c is None else call_hooks(called, c),),
+        [value],
+        place + 1,
     )
     return HookHandle()
 

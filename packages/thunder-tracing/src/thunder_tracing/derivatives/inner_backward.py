@@ -14,6 +14,7 @@ from thunder_ir import TensorProxy
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
 from thunder_tracing.derivatives._intermediates import edges
 from thunder_tracing.derivatives._retained_gradients import beneath_all_hooks, retain, retaining
+from thunder_tracing.derivatives.backward_hooks import hooked
 from thunder_tracing.derivatives.external_hooks import hooks_of
 from thunder_tracing.derivatives.inner_gradients import check_recorded, cotangent, listed
 from thunder_tracing.tensors.calls import Calls
@@ -55,7 +56,8 @@ def inner_backward(
         leaves = _leaves(calls, reached, asked)
         _refuse_hooks(calls, leaves)
         inside = _inside(calls, reached, asked)
-        if create_graph or inside:  # at once, as hooks on the way are called once
+        passed = [b for b in bounds if any([p.name in gone_through for p in b.outputs])]
+        if create_graph or inside or hooked(calls, passed):  # at once, as hooks on the way are called once, and here
             both = (*leaves, *beneath_all_hooks(calls, inside))
             options = {"create_graph": create_graph, "allow_unused": True}
             found: Sequence[Any] = calls.inner_gradients(results, both, given, **options)

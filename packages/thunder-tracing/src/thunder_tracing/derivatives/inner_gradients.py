@@ -14,7 +14,9 @@ from thunder_ir.passes import leading_to
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, edges, marked, with_rule
+from thunder_tracing.derivatives._passed_hooks import through_hooks
 from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients, retaining
+from thunder_tracing.derivatives.backward_hooks import hooked
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.derivatives.external_hooks import with_hooks
 from thunder_tracing.tensors.calls import Calls
@@ -141,10 +143,27 @@ def cotangent(calls: Calls, index: int, result: TensorProxy, given: Any) -> Tens
 def _gradients(
     calls: Calls, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
 ) -> list[Any]:
-    rule_of = with_rule(_rule_of(calls))
     before = calls.builder.bound_symbols
     wanted = beneath_hooks(before, wanted)
-    between = _with_open_draws(before, _between(before, wanted, results), calls.builder.names)
+    passed = hooked(calls, _between(before, wanted, results))
+    if not passed:
+        return _recorded(calls, before, wanted, results, cotangents, create_graph)
+
+    return through_hooks(calls, passed, wanted, (results, cotangents), _recorded, create_graph)
+
+
+def _recorded(
+    calls: Calls,
+    part: Sequence[BoundSymbol],
+    wanted: Sequence[Any],
+    results: Sequence[Any],
+    cotangents: Sequence[Any],
+    create_graph: bool,
+) -> list[Any]:
+    """Record gradients that a part of the program leads to."""
+    rule_of = with_rule(_rule_of(calls))
+    before = calls.builder.bound_symbols
+    between = _with_open_draws(before, _between(part, wanted, results), calls.builder.names)
     defined = {p.name for b in before for p in b.outputs}
     calls_between, marked_results, probes = marked(between, results, wanted, calls.builder.names)
     sought = [probes.get(p.name, p) for p in wanted]
