@@ -469,3 +469,21 @@ def test_cross_entropy_of_logits_is_of_the_dtype_of_its_targets(weighted, dtypes
     torch.testing.assert_close(ours, eagers)
     gradients = [torch.autograd.grad(result.sum(), a)[0] for result in (ours, eagers)]
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:where received a uint8 condition")
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, mask: torch.where((x > 0).prod(-1, keepdim=True, dtype=torch.bool), x, x * 2),
+        lambda x, mask: x * x.detach().round().sum(0, dtype=torch.bool),
+        lambda x, mask: x * x.detach().round().prod(dtype=torch.bool),
+        lambda x, mask: torch.where(mask, x, x * 2),
+        lambda x, mask: x.where(mask * 3, 0.5),
+    ],
+)
+def test_truths_of_other_dtypes_decompose(program):
+    x = torch.tensor([[0.2, 1.0, 2.0], [-1.0, 0.3, 0.0]], requires_grad=True)
+    mask = torch.tensor([[1, 0, 2]], dtype=torch.uint8)
+    same_as_eager(program, x, mask)
+    jit(program, fallback="error")(x, mask)

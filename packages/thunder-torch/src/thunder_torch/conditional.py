@@ -9,7 +9,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 import thunder_prims as prims
-from thunder_ir import OpTags, TensorProxy
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_prims.conditional import jointly_clamped_maps
 from thunder_prims.derivatives import derivatives
 from thunder_torch.symbol import composed, requires_gradient, torchsymbol
@@ -25,12 +25,14 @@ def where(condition: TensorProxy, a: Any = None, other: Any = None) -> Any:
     """``a`` where the condition holds, elsewhere ``other``."""
     if a is None or other is None:
         return NotImplemented
-    return lang.where(condition, a, other)
+    return where_method(a, condition, other)
 
 
 @torchsymbol(Tensor.where, tags=(OpTags.ELEMENTWISE,), name="Tensor_where")
 def where_method(a: TensorProxy, condition: TensorProxy, other: Any) -> TensorProxy:
     """``a`` where the condition holds, elsewhere ``other``."""
+    if condition.dtype is dtypes.uint8:  # which PyTorch still takes
+        condition = lang.ne(condition, 0)
     return lang.where(condition, a, other)
 
 
