@@ -494,3 +494,89 @@ def test_a_backward_that_adds_to_what_comes_runs_where_some_of_it_comes(program)
             results = run(*leaves)
             gradients.append(torch.autograd.grad(sum(results[i].sum() for i in used), leaves, allow_unused=True))
         torch.testing.assert_close(*gradients)
+
+
+class Reversed(torch.autograd.Function):
+    """Computes backwards what forward kept a detached tensor of, in more than one layer."""
+
+    @staticmethod
+    def forward(ctx, x, layers):
+        for layer in layers:
+            x = torch.nn.functional.dropout(layer(x), 0.5)
+        ctx.y, ctx.layers = x.detach(), layers
+        return x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        y = ctx.y
+        for layer in ctx.layers[::-1]:
+            parts = torch.chunk(gradient, 2, dim=1)
+            with torch.enable_grad():
+                y = y.detach().requires_grad_()
+                (slope,) = torch.autograd.grad(layer(y), y, gradient)
+            gradient = torch.cat(parts, 1) + slope
+        return gradient, None
+
+
+class Raises(torch.autograd.Function):
+    """Has a backward that always raises."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise KeyError("backward")
+
+
+def test_backward_reads_the_layout_of_what_forward_computed():
+    layers, x = torch.nn.ModuleList([torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)]), torch.randn(3, 4)
+    found = []
+    for run in (Reversed.apply, jit(lambda x, layers: Reversed.apply(x, layers), fallback="error")):
+        torch.manual_seed(0)
+        leaf = x.clone().requires_grad_()
+        result = run(leaf, layers)
+        found.append((result.detach(), torch.autograd.grad(result.sum(), leaf)))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_what_backward_raises_is_raised_when_it_runs():
+    with pytest.raises(
+        AcquisitionError, match="Raises.backward raises KeyError: 'backward', which autograd is to raise"
+    ):
+        jit(lambda x: Raises.apply(x), fallback="error")(torch.ones(3, requires_grad=True))
+    result = jit(lambda x: Raises.apply(x), fallback="split")(torch.ones(3, requires_grad=True)).sum()
+    with pytest.raises(KeyError, match="backward"):
+        result.backward()
+
+
+class Recomputed(torch.autograd.Function):
+    """Runs what it computed again, and ``backward()`` of that, as reversible networks and checkpoints do."""
+
+    @staticmethod
+    def forward(ctx, x, function):
+        ctx.x, ctx.function = x.detach(), function
+        return function(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x = ctx.x
+        with torch.enable_grad():
+            x.requires_grad = True
+            torch.autograd.backward(ctx.function(x), gradient)
+        gradient, x.grad = x.grad, None
+        return gradient, None
+
+
+def test_backward_inside_of_backward():
+    linear = torch.nn.Linear(4, 4)
+
+    def program(x):
+        return linear(Recomputed.apply(linear(x), torch.tanh)).sum()
+
+    x, found = torch.randn(3, 4), []
+    for run in (program, jit(program, fallback="error")):
+        leaf = x.clone().requires_grad_()
+        found.append([torch.autograd.grad(run(leaf), [leaf, linear.weight]) for _ in range(2)])
+    torch.testing.assert_close(found[1], found[0])

@@ -19,12 +19,14 @@ from thunder_ir import (
     Proxy,
     Symbol,
     TensorProxy,
+    ThunderError,
     bind,
     current_builder,
     flat_proxies,
     is_unknown,
     substitute,
 )
+from thunder_tracing.bailouts import Bailout
 from thunder_tracing.derivatives._custom_results import share, viewed_by_several
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.overwrites import zeros_like
@@ -285,7 +287,7 @@ class CustomFunctions:
         mutations, later = self._calls.external.mutations, self._calls.later
         before = mutations.version, len(later)
         with _Region(self._calls) as backward, torch.no_grad():
-            gradients = self._calls.interpreted(cls.backward)(context, *given)
+            gradients = self._backward(cls, context, given)
             gradients = gradients if isinstance(gradients, tuple) else (gradients,)
             if len(gradients) < len(args) or any([g is not None for g in gradients[len(args) :]]):
                 raise AcquisitionError(
@@ -300,6 +302,17 @@ class CustomFunctions:
                 "cannot do when it runs backward; do that in a hook of the tensor, or outside"
             )
         return Pullback(backward.bound_symbols, pulled)
+
+    def _backward(self, cls: Any, context: Context, given: Sequence[Any]) -> Any:
+        try:
+            return self._calls.interpreted(cls.backward)(context, *given)
+        except (ThunderError, Bailout):
+            raise
+        except Exception as error:
+            raise AcquisitionError(
+                f"{cls.__name__}.backward raises {type(error).__name__}: {error}, which autograd is to raise when it "
+                "runs it"
+            ) from error
 
     @unobserved
     def _as_gradient(self, gradient: object, argument: torch.Tensor) -> TensorProxy | None:
@@ -395,14 +408,16 @@ class _Region:
     """
 
     def __init__(self, calls: Calls) -> None:
-        self._builder = calls.builder
+        self._calls, self._builder = calls, calls.builder
         self.bound_symbols: list[BoundSymbol] = []
 
     def __enter__(self) -> _Region:
         self._start = len(self._builder.bound_symbols)
+        self._calls.regions += 1
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._calls.regions -= 1
         recorded = self._builder.bound_symbols
         taken: list[BoundSymbol] = []
         inside: set[str] = set()
@@ -414,6 +429,7 @@ class _Region:
                 inside.update([p.name for p in bound.outputs])
                 taken.append(bound.replace(tags=bound.tags - {OpTags.CONSTANT_FOR_DERIVATIVE}))
         self.bound_symbols = taken
+        self._calls.producers.keep(taken)
         recorded[self._start :] = sizes
 
 

@@ -57,7 +57,8 @@ def inner_backward(
         _refuse_hooks(calls, leaves)
         inside = _inside(calls, reached, asked)
         passed = [b for b in bounds if any([p.name in gone_through for p in b.outputs])]
-        if create_graph or inside or hooked(calls, passed):  # at once, as hooks on the way are called once, and here
+        at_once = calls.regions or hooked(calls, passed)  # hooks are called here, and what a region reads is its own
+        if create_graph or inside or at_once:
             both = (*leaves, *beneath_all_hooks(calls, inside))
             options = {"create_graph": create_graph, "allow_unused": True}
             found: Sequence[Any] = calls.inner_gradients(results, both, given, **options)

@@ -131,6 +131,8 @@ class Calls(Recorder):
     arrays: ArraysOfNumPy
     stages: Stages
     changes: int
+    regions: int
+    """How many parts of custom functions this is in the midst of recording."""
     hooks: dict[str, list[Callable[..., Any]]]
     rules: dict[Symbol, Callable[..., Any]]
     """Derivatives that the program brings along."""
@@ -154,7 +156,7 @@ class Calls(Recorder):
         self.numbers: list[NumberInput] = []
         self._tensors: dict[int, TracedTensor] = {}
         self.met_numbers = False
-        self.changes = 0
+        self.changes = self.regions = 0
         self.hooks: dict[str, list[Callable[..., Any]]] = {}
         self.stages = Stages()
         self.reached: set[int] = set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from thunder_ir import BoundSymbol, Builder
 
 
@@ -31,3 +33,7 @@ class Producers:
     def rewritten(self) -> None:
         """Take note that calls were put in the place of others."""
         self._end = 0
+
+    def keep(self, bound_symbols: Sequence[BoundSymbol]) -> None:
+        """Find the values of calls that are taken out of the trace, too: layouts of others follow from theirs."""
+        self._found.update([(p.name, bound) for bound in bound_symbols for p in bound.outputs])
