@@ -68,7 +68,7 @@ def sum(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     """
     a = need_tensor("sum", a)
     if dtype is dtypes.bool8:
-        return any(convert(a, dtype), dim, keepdim)  # type: ignore[no-any-return]
+        return any(convert(a, dtype), dim, keepdim)
     dims = _dims("sum", a, dim)
     return _kept(as_tensor(prims.sum(convert(a, exact_as_int64(a, dtype)), dims)), dims, keepdim)
 
@@ -78,7 +78,7 @@ def prod(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     """Multiply the elements along dimensions; integers and booleans as ``int64``."""
     a = need_tensor("prod", a)
     if dtype is dtypes.bool8:
-        return all(convert(a, dtype), dim, keepdim)  # type: ignore[no-any-return]
+        return all(convert(a, dtype), dim, keepdim)
     if dtype is None and a.dtype.is_floating and a.dtype.bits < 32:  # rounded once, not for each dimension
         return convert(prod(convert(a, dtypes.float32), dim, keepdim), a.dtype)  # type: ignore[no-any-return]
     dims = canonical_dims("prod", a.ndim, dim)
