@@ -25,15 +25,18 @@ def where(condition: TensorProxy, a: Any = None, other: Any = None) -> Any:
     """``a`` where the condition holds, elsewhere ``other``."""
     if a is None or other is None:
         return NotImplemented
-    return where_method(a, condition, other)
+    return lang.where(_as_truth(condition), a, other)
 
 
 @torchsymbol(Tensor.where, tags=(OpTags.ELEMENTWISE,), name="Tensor_where")
 def where_method(a: TensorProxy, condition: TensorProxy, other: Any) -> TensorProxy:
     """``a`` where the condition holds, elsewhere ``other``."""
-    if condition.dtype is dtypes.uint8:  # which PyTorch still takes
-        condition = lang.ne(condition, 0)
-    return lang.where(condition, a, other)
+    return lang.where(_as_truth(condition), a, other)
+
+
+def _as_truth(condition: TensorProxy) -> TensorProxy:
+    """Return a condition, of bytes too, which PyTorch still takes, as truths."""
+    return lang.ne(condition, 0) if condition.dtype is dtypes.uint8 else condition
 
 
 masked_fill = composed(
