@@ -77,6 +77,8 @@ def test_gradients_of_batch_norm_take_two_sums():
     outcome(compiled, tensors, torch.float32)
     kernels = [b for b in thunder.last_backward_traces(compiled)[-1].bound_symbols if b.symbol.executor is executor]
     assert [b.symbol.name for kernel in kernels for b in kernel.subsymbols].count("sum") == 2
+    saved = [p.name for p in thunder.last_backward_traces(compiled)[0].inputs]
+    assert thunder.last_traces(compiled)[-1].inputs[0].name in saved  # the input, as PyTorch does
 
 
 def test_cross_entropy_of_symbolic_sizes_takes_a_kernel_each_way():

@@ -125,12 +125,14 @@ def _batch_normal_vjp(
     with what is summed for ``w`` and the bias put in). Given statistics have no gradients, as in PyTorch.
     """
     rstd = lang.rsqrt(_per_channel(a, variance) + eps)
-    normal = (x - _per_channel(a, mean)) * rstd
     scale = rstd if weight is None else rstd * wide(_per_channel(a, weight))
     dims = (0, *range(2, a.ndim))
 
+    def normal_of(x: TensorProxy) -> Any:
+        return (x - _per_channel(a, mean)) * rstd
+
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        g = wide(dy)
+        g, normal = wide(dy), normal_of(x)  # from the input, which is what PyTorch saves
         dbias, dweight = lang.sum(g, dims), lang.sum(g * normal, dims)
         if of_batch:
             count = a.numel // a.shape[1]
@@ -138,7 +140,8 @@ def _batch_normal_vjp(
         given = (None if p is None else narrow_to(d, p.dtype) for p, d in ((weight, dweight), (bias, dbias)))
         return narrow_to(g * scale, a.dtype), None, None, *given
 
-    return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype), pullback
+    y = narrow_to(_affine(normal_of(x), _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
+    return y, pullback
 
 
 def _in_format(a: TensorProxy) -> TensorProxy:
