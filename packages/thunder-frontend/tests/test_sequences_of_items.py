@@ -54,7 +54,7 @@ def delegated(factors, x):
 
 
 def zipped(factors, x):
-    for factor, scale in zip(factors, itertools.count(1)):  # noqa: B905
+    for factor, scale in zip(factors, itertools.count(1), strict=False):
         x = x @ factor * scale
     return x
 

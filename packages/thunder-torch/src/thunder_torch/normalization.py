@@ -110,38 +110,41 @@ def _batch_statistics(a: TensorProxy) -> tuple[TensorProxy, TensorProxy, Any]:
     return variance, mean, a.numel // a.shape[1]
 
 
+def _statistics(x: TensorProxy, running_mean: Any, running_var: Any, of_batch: bool) -> tuple[Any, Any]:
+    """Return mean and variance: those of the batch, or the running ones."""
+    if not of_batch:
+        return wide(running_mean), wide(running_var)
+    variance, mean, _ = _batch_statistics(x)
+    return mean, variance
+
+
 def _batch_normal(a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weight: Any, bias: Any, eps: Any) -> Any:
     normal = (x - _per_channel(a, mean)) * lang.rsqrt(_per_channel(a, variance) + eps)
     return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
 
 
-def _batch_normal_vjp(
+def _batch_normal_pullback(
     a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weight: Any, bias: Any, eps: Any, of_batch: bool
-) -> Any:
-    """Return what is normal over the batch, and the gradients of ``a``, weight and bias, with places for statistics.
+) -> Callable[[TensorProxy], tuple[Any, ...]]:
+    """Return the pullback of :func:`_batch_normal`, with places for the gradients of statistics, which have none.
 
     With ``n`` the normal input, ``r`` the inverse deviation and means over the elements of each channel,
     ``da = w * r * (dy - mean(dy) - n * mean(dy * n))`` (Ioffe and Szegedy, "Batch Normalization", 2015, section 3,
-    with what is summed for ``w`` and the bias put in). Given statistics have no gradients, as in PyTorch.
+    with what is summed for ``w`` and the bias put in). What is kept is the input, as in PyTorch.
     """
-    rstd = lang.rsqrt(_per_channel(a, variance) + eps)
-    scale = rstd if weight is None else rstd * wide(_per_channel(a, weight))
-    dims = (0, *range(2, a.ndim))
-
-    def normal_of(x: TensorProxy) -> Any:
-        return (x - _per_channel(a, mean)) * rstd
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        g, normal = wide(dy), normal_of(x)  # from the input, which is what PyTorch saves
+        rstd = lang.rsqrt(_per_channel(a, variance) + eps)
+        g, normal, dims = wide(dy), (x - _per_channel(a, mean)) * rstd, (0, *range(2, a.ndim))
         dbias, dweight = lang.sum(g, dims), lang.sum(g * normal, dims)
         if of_batch:
             count = a.numel // a.shape[1]
             g = g - _per_channel(a, dbias / count) - normal * _per_channel(a, dweight / count)
+        scale = rstd if weight is None else rstd * wide(_per_channel(a, weight))
         given = (None if p is None else narrow_to(d, p.dtype) for p, d in ((weight, dweight), (bias, dbias)))
         return narrow_to(g * scale, a.dtype), None, None, *given
 
-    y = narrow_to(_affine(normal_of(x), _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
-    return y, pullback
+    return pullback
 
 
 def _in_format(a: TensorProxy) -> TensorProxy:
@@ -164,10 +167,7 @@ def batch_norm(
     if a.numel == 0:
         return NotImplemented
     x = wide(_in_format(a))
-    if training or running_mean is None:
-        variance, mean, _ = _batch_statistics(x)
-    else:
-        mean, variance = wide(running_mean), wide(running_var)
+    mean, variance = _statistics(x, running_mean, running_var, bool(training or running_mean is None))
     return _batch_normal(a, x, mean, variance, weight, bias, eps)
 
 
@@ -182,13 +182,11 @@ def batch_norm_vjp(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """Two sums over the elements of each channel; see :func:`_batch_normal_vjp`."""
+    """Two sums over the elements of each channel; see :func:`_batch_normal_pullback`."""
     x, of_batch = wide(_in_format(a)), bool(training or running_mean is None)
-    if of_batch:
-        variance, mean, _ = _batch_statistics(x)
-    else:
-        mean, variance = wide(running_mean), wide(running_var)
-    return _batch_normal_vjp(a, x, mean, variance, weight, bias, eps, of_batch)
+    mean, variance = _statistics(x, running_mean, running_var, of_batch)
+    given = (a, x, mean, variance, weight, bias, eps)
+    return _batch_normal(*given), _batch_normal_pullback(*given, of_batch)
 
 
 def _while_updating(updating: Callable[..., Any], normal: Symbol) -> Callable[..., Any]:
@@ -247,7 +245,8 @@ def batch_norm_with_statistics_vjp(
     """As of ``batch_norm``; the running statistics have no part in it."""
     x = wide(_in_format(a))
     variance, mean, count = _batch_statistics(x)
-    y, pullback = _batch_normal_vjp(a, x, mean, variance, weight, bias, eps, True)
+    given = (a, x, mean, variance, weight, bias, eps)
+    y, pullback = _batch_normal(*given), _batch_normal_pullback(*given, True)
     statistics = _new_statistics(running_mean, running_var, mean, variance, count, momentum)
     return (*statistics, y), lambda dmean, dvariance, dy: () if dy is None else pullback(dy)
 
