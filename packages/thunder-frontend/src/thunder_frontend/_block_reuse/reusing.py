@@ -19,7 +19,7 @@ from thunder_guards import EmptyGuard, Guard, KeysGuard, LengthGuard, Membership
 from thunder_guards.kinds import CODE, VALUES, is_value
 from thunder_guards.sources import Source, held
 from thunder_ir import BoundSymbol, Builder, NumberProxy, TensorProxy
-from thunder_ir.trees import flat_proxies
+from thunder_ir.passes import read_from_outside
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -295,7 +295,8 @@ class ReusedBlock:
     def _check_outside(self, bound: list[BoundSymbol]) -> None:
         """All that the first call computed with came in as an argument, or was read from external state."""
         if self.run.outside is None:
-            self.run.outside = _free(bound)
+            free = read_from_outside(bound)  # numbers are the same in all calls
+            self.run.outside = frozenset([name for name, p in free.items() if not isinstance(p, NumberProxy)])
         read = {self.traced(t)._proxy.name for t in self.pairs.reads}
         require(all(name in read or name in self.names for name in self.run.outside))
 
@@ -337,13 +338,3 @@ def _known(source: Source | None) -> Source:
 def is_of_numbers(bound: BoundSymbol) -> bool:
     """Whether a call computes numbers of numbers."""
     return isinstance(bound.output, NumberProxy) and all([isinstance(p, NumberProxy) for p in bound.inputs])
-
-
-def _free(bound: list[BoundSymbol]) -> frozenset[str]:
-    """Return the names of the tensors that calls read and do not define; numbers are the same in all calls."""
-    defined: set[str] = set()
-    free: set[str] = set()
-    for b in bound:
-        free.update(p.name for p in b.inputs if p.name not in defined and not isinstance(p, NumberProxy))
-        defined.update(p.name for p in flat_proxies(b.output))
-    return frozenset(free)

@@ -25,7 +25,7 @@ from thunder_ir import (
     Trace,
     recording,
 )
-from thunder_ir.passes import depends_on_the_run, renamed
+from thunder_ir.passes import depends_on_the_run, read_from_outside, renamed
 from thunder_prims import tidy
 from thunder_torch.opaque import drawing_call, opaque_call
 from thunder_tracing.derivatives.custom_functions import CustomRule, rule_for_higher_derivatives
@@ -180,7 +180,7 @@ class Branches:
         inputs = body.trace.inputs
         own = [p.name for p in condition.trace.inputs]
         condition = Part(renamed(condition.trace, dict(zip(own, inputs, strict=True))))
-        read = [p for p in _free([condition, body]) if p.name not in {i.name for i in inputs}]
+        read = _free([condition, body])
         if (
             any([p.requires_grad for p in (*values, *read) if isinstance(p, TensorProxy)])
             and torch.is_grad_enabled()
@@ -347,12 +347,9 @@ def _free(parts: Sequence[Part]) -> list[Proxy]:
     """Return the values that parts read and neither define nor take."""
     found: dict[str, Proxy] = {}
     for part in parts:
-        known = {p.name for p in part.trace.inputs}
-        for bound in part.trace.bound_symbols:
-            found.update({p.name: p for p in bound.inputs if p.name not in known})
-            known.update([p.name for p in bound.outputs])
-        found.update({p.name: p for p in part.trace.outputs if p.name not in known})
-    return list(found.values())
+        found |= read_from_outside(part.trace.bound_symbols, part.trace.outputs)
+    given = {p.name for part in parts for p in part.trace.inputs}
+    return [p for name, p in found.items() if name not in given]
 
 
 def _draws(parts: Sequence[Part]) -> bool:

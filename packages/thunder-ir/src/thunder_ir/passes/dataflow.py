@@ -8,6 +8,7 @@ from typing import Any
 
 from thunder_ir.errors import VerificationError
 from thunder_ir.passes.traits import has_effect, is_random, writes
+from thunder_ir.proxies import Proxy
 from thunder_ir.symbols import BoundSymbol, OpTags
 from thunder_ir.trace import Trace
 
@@ -15,6 +16,26 @@ from thunder_ir.trace import Trace
 def producers(trace: Trace) -> dict[str, BoundSymbol]:
     """Return for every name the bound symbol that defines it; inputs of the trace have none."""
     return {p.name: bound for bound in trace.bound_symbols for p in bound.outputs}
+
+
+def read_from_outside(bound_symbols: Sequence[BoundSymbol], results: Iterable[Proxy] = ()) -> dict[str, Proxy]:
+    """Return, by name and in order, the values that calls read and that none of them defines.
+
+    Args:
+        bound_symbols: calls in the order in which they run.
+        results: what is read of them when they have run.
+
+    Example:
+        >>> from thunder_ir import Symbol, Tensor, trace_of
+        >>> from thunder_ir.passes import read_from_outside
+        >>> add = Symbol("add", "prims", meta=lambda a, b: a.like())
+        >>> trace = trace_of(lambda x, y: add(add(x, y), x), Tensor((2,)), Tensor((2,)))
+        >>> list(read_from_outside(trace.bound_symbols[1:]))
+        ['t0', 'x']
+    """
+    made = {p.name for bound in bound_symbols for p in bound.outputs}
+    read = [p for bound in bound_symbols for p in bound.inputs]
+    return {p.name: p for p in (*read, *results) if p.name not in made}
 
 
 def leading_to(

@@ -26,6 +26,7 @@ from thunder_ir import (
     is_unknown,
     substitute,
 )
+from thunder_ir.passes import read_from_outside
 from thunder_tracing.bailouts import Bailout
 from thunder_tracing.derivatives._custom_results import share, viewed_by_several
 from thunder_tracing.tensors.calls import Calls
@@ -269,7 +270,8 @@ class CustomFunctions:
         inputs = [self._calls.value(a) for a in args if isinstance(a, torch.Tensor)]
         taken = [c for c in cotangents if c is not None]
         backward = [b for p in pullbacks.values() for b in p.bound_symbols]
-        free = _free([*forward, *backward], [*inputs, *taken])
+        given = {p.name for p in (*inputs, *taken)}
+        free = [p for name, p in read_from_outside([*forward, *backward]).items() if name not in given]
         symbol = self._symbol(cls, [*inputs, *free], outputs, taken, there, pullbacks, forward)
         requires_grad = any(context.needs_input_grad)
         made = [o.like(requires_grad=requires_grad and o.dtype.is_inexact) for o in outputs]
@@ -444,16 +446,3 @@ def record_again(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) ->
         with current_builder().tagged(*bound.tags):  # a check or a draw is more than what reads its result
             made = bound.symbol(*substitute(bound.args, known), **substitute(bound.kwargs, known))
         known.update(zip([p.name for p in bound.outputs], flat_proxies(made), strict=True))
-
-
-def _free(bound_symbols: Sequence[BoundSymbol], inputs: Sequence[Proxy]) -> list[Proxy]:
-    """Values that the calls read and neither define nor get."""
-    known = {p.name for p in inputs}
-    for bound in bound_symbols:
-        known.update(p.name for p in bound.outputs)
-    found: dict[str, Proxy] = {}
-    for bound in bound_symbols:
-        for proxy in bound.inputs:
-            if proxy.name not in known:
-                found.setdefault(proxy.name, proxy)
-    return list(found.values())

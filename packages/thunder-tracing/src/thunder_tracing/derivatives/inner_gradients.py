@@ -10,7 +10,7 @@ import torch
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_proxies, substitute
-from thunder_ir.passes import leading_to
+from thunder_ir.passes import leading_to, read_from_outside
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, edges, marked, with_rule
@@ -210,9 +210,7 @@ def _joint(
 
     What it computes anew has none of the names that are defined.
     """
-    made = {p.name for b in between for p in b.outputs}
-    read = [p for b in between for p in b.inputs]
-    outside = {p.name: p for p in [*read, *wanted, *results] if p.name not in made}
+    outside = read_from_outside(between, [*wanted, *results])
     trace = Trace("inner", tuple(outside.values()), tuple(between), tuple(results))
     sought = {p.name for p in wanted}
     return grad_transform_on_trace(trace, rule_of=rule_of, wanted=sought, reserved=defined), outside
