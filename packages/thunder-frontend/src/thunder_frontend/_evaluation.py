@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 import torch
 
-from thunder_executors import resolve_executors, transform_for_execution
+from thunder_executors import grad_rule, resolve_executors, transform_for_execution
 from thunder_frontend._draws import DrawnFrom, opened
-from thunder_frontend._inner_gradients import computes_gradients, with_gradients_written_out
 from thunder_frontend._outcomes import Look
 from thunder_guards.errors import DataDependentError
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
 from thunder_tracing.bailouts import Check
+from thunder_tracing.derivatives.written_out import computes_gradients, with_gradients_written_out
 from thunder_tracing.tracer import Tracer
 
 
@@ -80,7 +81,9 @@ class Evaluation:
     def _run(self, piece: Trace) -> None:
         made = piece.output
         if computes_gradients(piece.bound_symbols):
-            piece, _ = with_gradients_written_out(piece, self._calls.rules, resolve_executors(()))
+            piece, _ = with_gradients_written_out(
+                piece, self._calls.rules, partial(grad_rule, executors=resolve_executors(()))
+            )
         drawn = DrawnFrom(opened(piece, self._calls.rules))
         before = drawn.states()
         with ExitStack() as stack:

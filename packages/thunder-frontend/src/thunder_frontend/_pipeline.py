@@ -10,10 +10,9 @@ from typing import Any
 import torch
 
 from thunder_autograd import Split
-from thunder_executors import execution_traces, resolve_executors, runnable, who_gains
+from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._computations import Computation, is_paused, key_of, share, shared
 from thunder_frontend._draws import Draw, DrawnFrom, opened
-from thunder_frontend._inner_gradients import computes_gradients, with_gradients_written_out
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
@@ -33,6 +32,7 @@ from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.uncast import uncast
 from thunder_tracing.bailouts import Bailout, Check, EagerFallback
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
+from thunder_tracing.derivatives.written_out import computes_gradients, with_gradients_written_out
 from thunder_tracing.tensors.array_calls import OnArrays
 from thunder_tracing.tensors.unseen_writes import check_saved
 
@@ -111,7 +111,8 @@ def _computation(program: Program, computation: Trace, options: Options, timer: 
     if computes_gradients(computation.bound_symbols):
         with timer("autograd"):
             executors = who_gains(computation, resolve_executors(options.executors))
-            computation, renamed = with_gradients_written_out(computation, program.rules, executors)
+            rule_of = partial(grad_rule, executors=executors)
+            computation, renamed = with_gradients_written_out(computation, program.rules, rule_of)
             computation = tidy(computation)
         traces.append(computation)
     program, trace = _transformed(program, computation, options, timer, traces)

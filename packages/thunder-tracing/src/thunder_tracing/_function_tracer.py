@@ -11,13 +11,11 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import gradients, written_out
 from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code
 from thunder_guards.own_code import of_library
 from thunder_guards.program import Effect
 from thunder_guards.sources import Source, held
 from thunder_ir import (
-    BoundSymbol,
     Location,
     Proxy,
     TensorProxy,
@@ -29,13 +27,11 @@ from thunder_ir import (
 )
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
-from thunder_torch.gradient_memory import own_gradient
 from thunder_tracing._arguments import Arguments
 from thunder_tracing._seen import SEEN
-from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
+from thunder_tracing.derivatives.written_out import computes_gradients, with_gradients_written_out
 from thunder_tracing.outcome import Outcome
 from thunder_tracing.tensors.foreach import of_lists
-from thunder_tracing.tensors.overwrites import RULES_AGAIN
 from thunder_tracing.tensors.storage import ViewStep, current_value
 from thunder_tracing.tensors.symbolic_numbers import NumbersMet
 from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor, is_acquiring
@@ -211,9 +207,9 @@ class FunctionTracer(Tracer):
 
     def without_gradients(self, trace: Trace) -> tuple[Trace, dict[str, Any]]:
         """Return a trace with the calls of gradients written out, and what stands for values by their names."""
-        if not any([bound.symbol is gradients for bound in trace.bound_symbols]):
+        if not computes_gradients(trace.bound_symbols):
             return trace, {}
-        trace, renamed = written_out(trace, self._rule_again_of, own_gradient)
+        trace, renamed = with_gradients_written_out(trace, self.rules)
         return tidy(trace), renamed
 
     def traced_inputs(self, leaves: Sequence[Any]) -> tuple[TracedInput, ...]:
@@ -231,10 +227,6 @@ class FunctionTracer(Tracer):
             place = places.get(id(i.example))
             made.append(TracedInput(i.proxy, place, i.example if place is None else None))
         return tuple(made)
-
-    def _rule_again_of(self, bound: BoundSymbol) -> Any:
-        """Return the derivative of a call that stands before one of gradients, which are differentiated again."""
-        return RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(self.rules, bound)
 
     def _output(self, tensor: TracedTensor, index: Mapping[str, int]) -> TracedOutput:
         value = current_value(tensor, self)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from thunder_autograd import gradients, written_out
-from thunder_executors import Executor, grad_rule
 from thunder_ir import BoundSymbol, Symbol, Trace
 from thunder_torch.gradient_memory import own_gradient
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
@@ -19,18 +18,20 @@ def computes_gradients(bound_symbols: Sequence[BoundSymbol]) -> bool:
 
 
 def with_gradients_written_out(
-    trace: Trace, rules: Mapping[Symbol, Callable[..., Any]], executors: Sequence[Executor]
+    trace: Trace,
+    rules: Mapping[Symbol, Callable[..., Any]],
+    other_rule: Callable[[BoundSymbol], Any] = lambda bound: None,
 ) -> tuple[Trace, dict[str, Any]]:
     """Return a program in which gradients are written out, and what goes by other names in it.
 
     Args:
         trace: the program.
         rules: derivatives that it brings along.
-        executors: run it.
+        other_rule: returns the derivative that whoever runs a call has of it, or ``None``.
     """
 
     def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
         own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(rules, bound)
-        return own or grad_rule(bound, executors)
+        return own or other_rule(bound)
 
     return written_out(trace, rule_of, own_gradient)
