@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 from function_transforms import PROGRAMS
 from torch import nn
+from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacrev, jvp, linearize, stack_module_state, vjp, vmap
 from torch.testing import assert_close
 from versions import needs_torch
@@ -23,6 +24,14 @@ def test_programs_that_transform_functions(name):
     torch.manual_seed(0)
     x, y, w = torch.randn(4, 3), torch.randn(3, requires_grad=True), torch.randn(3, 3, requires_grad=True)
     same_as_eager(PROGRAMS[name], x, y, w, strides=False)
+
+
+def test_functions_of_levels_that_user_code_replaced_are_called(monkeypatch):
+    make_dual = forward_ad.make_dual
+    monkeypatch.setattr(
+        forward_ad, "make_dual", lambda x, tangent, *, level=None: make_dual(x, 2 * tangent, level=level)
+    )
+    same_as_eager(lambda x: jvp(torch.sin, (x,), (torch.ones_like(x),)), torch.randn(3))
 
 
 def small_network():

@@ -50,10 +50,7 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
         "linearize": Interpreted(transform_calls.linearize),
         "functionalize": lambda func, *, remove="mutations": func,  # programs are functional in the end
     }
-    found = [
-        (vars(place)[name], answer) for place in PLACES for name, answer in of_levels.items() if name in vars(place)
-    ]
-    return dict(found) | {
+    return {function: of_levels[name] for name, function in FOUND if name in of_levels} | {
         transform_calls.begin_batch: batches.enter,
         transform_calls.end_batch: lambda level, results: batches.end(level, _tensors_in(results)),
         transform_calls.leave_batch: batches.leave,
