@@ -185,6 +185,48 @@ def test_what_is_computed_from_an_input_that_is_not_kept_is_computed_once(partit
     assert kept == ([] if partition == "save-all" else ["sin"])
 
 
+def biased(x, b, w):
+    y = toy.matmul(x, w) * w
+    return toy.matmul(toy.tanh(y + toy.expand(b, x.shape[0])), w)
+
+
+def with_and_without_copies(program, *shapes, **options):
+    joint = joint_of(program, *shapes)
+    return [split_into_forward_and_backward(joint, copy=copy, **options) for copy in (None, toy.copy)]
+
+
+def test_copies_of_small_inputs_are_saved_rather_than_what_is_computed_from_them():
+    plain, copying = with_and_without_copies(biased, (256, 256), (256,), (256, 256), in_regions=lambda bound: 1.0)
+
+    assert texts(copying.forward).count("copy") == 1
+    assert saved_bytes(copying) <= saved_bytes(plain) - 256 * 256 * 4 + 256 * 4
+    arguments = [np.random.default_rng(0).standard_normal(s) / 16 for s in ((256, 256), (256,), (256, 256))]
+    results, saved = run(copying.forward, *arguments)
+    expected, plainly_saved = run(plain.forward, *arguments)
+    np.testing.assert_array_equal(results, expected)
+    plain_gradients = run(plain.backward, *plainly_saved, expected)
+    arguments[1] *= 2  # the bias, between the two passes
+    for found, gradient in zip(run(copying.backward, *saved, results), plain_gradients, strict=True):
+        np.testing.assert_allclose(found, gradient, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("program", "shapes", "options"),
+    [
+        (biased, [(64, 64), (64,), (64, 64)], {}),  # too little to save
+        (lambda x, b, w: toy.matmul(toy.tanh(x + b), w), [(256, 256)] * 3, {}),  # no small input
+        (biased, [(256, 256), (256,), (256, 256)], {"memory_budget": 0.5}),  # what is read again is asked for
+        (biased, [(256, 256), (256,), (256, 256)], {"partition": "save-all"}),
+    ],
+    ids=["small", "large", "budget", "save-all"],
+)
+def test_no_copy_is_made_that_saves_nothing(program, shapes, options):
+    plain, copying = with_and_without_copies(program, *shapes, in_regions=lambda bound: 1.0, **options)
+
+    assert texts(copying.forward) == texts(plain.forward)
+    assert texts(copying.backward) == texts(plain.backward)
+
+
 def test_a_budget_lets_what_is_computed_from_inputs_be_computed_again():
     split = forward_and_backward(traced(of_reshaped_sine, *SHAPES[:2]), memory_budget=0.0)
 

@@ -78,3 +78,27 @@ def test_what_was_saved_and_written_to_is_refused(program, leaf):
     for function in (program, jit(program, fallback="error")):
         with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
             gradients(function, lambda x: x.mul_(2), leaf)
+
+
+@pytest.mark.parametrize("write", [lambda b: b.data.mul_(-2), lambda b: b.mul_(-2)], ids=["untracked", "tracked"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w, b: (torch.relu(F.batch_norm(x, None, None, w, b, training=True)),),
+        lambda x, w, b: ((torch.relu(x * w.view(-1, 1, 1) + b.view(-1, 1, 1)) * x).mean(),),
+    ],
+    ids=["batch norm", "affine"],
+)
+def test_small_inputs_written_before_the_backward_pass_are_as_they_were(program, write):
+    def gradients(function):
+        torch.manual_seed(0)
+        given = [torch.randn(shape, requires_grad=True) for shape in ((8, 16, 32, 32), (16,), (16,))]
+        (y,) = function(*given)
+        with torch.no_grad():
+            write(given[2])
+        y.square().mean().backward()
+        return [t.grad for t in given]
+
+    compiled = jit(program, fallback="error")
+    for _ in range(2):
+        torch.testing.assert_close(gradients(compiled), gradients(program))

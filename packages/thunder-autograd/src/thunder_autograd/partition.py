@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from thunder_autograd.costs import drawing, recomputation
 from thunder_autograd.flow import Network
-from thunder_autograd.programs import Joint, live_calls
+from thunder_autograd.owned import roots
+from thunder_autograd.programs import COPIED, Joint, live_calls
 from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies, quickly_made
@@ -21,6 +22,7 @@ InRegions = Callable[[BoundSymbol], float | None]
 EAGERNESS = 5.0  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
 PASSES_SAVED = 2.0  # passes over memory that a value makes which regions compute again: it is neither written nor read
 PATIENCE = 0.035  # how much longer the whole may take for it, as a fraction
+COPYING = 1 << 14  # bytes saved that one more call, which copies a small input, is worth
 KEPT_ANYWAY = 7 / 8  # what a byte of an output counts: its owner is likely to keep it, too
 FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
 HALVINGS = 6  # of the range of eagerness in which the one that PATIENCE allows is looked for
@@ -53,6 +55,8 @@ class Decision:
         """Describe a decision."""
         if saved:
             why = "an output of the program" if is_output else _WHY_SAVED[trait]
+            if COPIED in bound.tags:
+                why = "a copy of an input that may be written to, to compute more from it again"
         else:
             why = "in a checkpointed region" if bound.has_tag(OpTags.RECOMPUTE) else _WHY_AGAIN[trait]
         return cls(value.name, value.type_string, saved, bytes_of(value), bound.symbol.id, why)
@@ -126,7 +130,8 @@ class _Problem:
 
     Inputs of the program are there anyway: they have no node. They are their owner's, as outputs are, who may write to
     them before the backward program runs. So unless a budget asks for it, nothing is computed again from an output, nor
-    from an input that no rule of a derivative reads, as one that an eager program keeps, too. But views are made again.
+    from an input that no rule of a derivative reads, as one that an eager program keeps, too. But views are made again,
+    and what reads small inputs may read copies of them.
     """
 
     def __init__(self, parts: Joint, traits: Traits, draws: Draws, in_regions: InRegions, asked: bool) -> None:
@@ -135,7 +140,7 @@ class _Problem:
         self.needed = {id(b) for b in live_calls(parts.primal, outputs)}
         self.there = {p.name for p in parts.inputs}
         self.outputs = {p.name for p in outputs}
-        self.memory = self.roots(lambda bound: traits.of(bound).may_view or bound.has_tag(OpTags.VIEW))
+        self.memory = roots(parts.primal, lambda bound: traits.of(bound).may_view or bound.has_tag(OpTags.VIEW))
         self.once = set() if asked else self.computed_from_what_others_own()
         self.producer = {p.name: b for b in parts.primal for p in b.outputs}
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
@@ -166,15 +171,6 @@ class _Problem:
         found.reverse()
         return found
 
-    def roots(self, views: Callable[[BoundSymbol], bool]) -> dict[str, str]:
-        """Return what views are views of in the end, by names; ``views`` tells which calls return some."""
-        roots: dict[str, str] = {}
-        for bound in self.parts.primal:
-            if bound.inputs and views(bound):
-                source = bound.inputs[0].name
-                roots.update({p.name: roots.get(source, source) for p in bound.outputs})
-        return roots
-
     def owned_by_others(self) -> set[str]:
         """Return the names of values in memory of outputs that an eager program does not keep for the backward pass."""
         memory = self.memory
@@ -187,7 +183,7 @@ class _Problem:
         """Return the ids of calls that read memory of inputs or outputs, and whose values an eager program keeps."""
         shown = {self.memory.get(name, name) for name in self.outputs}
         given = {p.name for p in self.parts.inputs if isinstance(p, TensorProxy)}
-        viewed = self.roots(lambda bound: self.traits.of(bound) is Trait.VIEW)
+        viewed = roots(self.parts.primal, lambda bound: self.traits.of(bound) is Trait.VIEW)
         kept = {viewed.get(p.name, p.name) for p in self.parts.frontier()}
 
         def depends(bound: BoundSymbol) -> bool:
@@ -210,6 +206,8 @@ class _Problem:
                 of = size.get(bound.inputs[0].name, 0)
             for proxy in bound.outputs:
                 full: float = max(of, bytes_of(proxy), 1)
+                if COPIED in bound.tags:
+                    full += COPYING
                 if proxy.name in self.owned:
                     full = math.inf
                 elif proxy.name in self.outputs:

@@ -17,11 +17,13 @@ class Marker(Enum):
     ACCUMULATES = auto()
     ARRIVES = auto()
     DRAWS_APART = auto()
+    COPIED = auto()
 
 
 ACCUMULATES = Marker.ACCUMULATES  # adds two cotangents of one value
 ARRIVES = Marker.ARRIVES  # returns all cotangents of a call: what is missing of them is zeros if any is there
 DRAWS_APART = Marker.DRAWS_APART  # draws other random numbers than the call whose rule made it
+COPIED = Marker.COPIED  # copies an input for the backward program
 
 
 @dataclass(frozen=True, slots=True)

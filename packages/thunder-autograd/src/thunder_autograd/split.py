@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace, has_origin
+from thunder_autograd.owned import Copy, with_copies
 from thunder_autograd.partition import Decision, InRegions, choose
 from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, sizes_of
 from thunder_autograd.replay import Draws, Replay
@@ -69,6 +70,7 @@ def forward_and_backward(
     partition: Partition = "min-cut",
     memory_budget: float | int | None = None,
     replay: Replay | None = None,
+    copy: Copy | None = None,
     in_regions: InRegions | None = None,
 ) -> Split:
     """Return the forward and the backward program of a program.
@@ -76,7 +78,7 @@ def forward_and_backward(
     Args:
         trace: the program.
         rule_of, wanted, runs_whole: see :func:`thunder_autograd.grad_transform_on_trace`.
-        partition, memory_budget, replay, in_regions: see :func:`split_into_forward_and_backward`.
+        partition, memory_budget, replay, copy, in_regions: see :func:`split_into_forward_and_backward`.
 
     Returns:
         The two programs, as ``forward, backward = ...`` or with more about them.
@@ -84,7 +86,7 @@ def forward_and_backward(
     whole = _outside_of(in_regions, runs_whole or has_origin) if in_regions is not None else runs_whole
     joint = equal_integers(grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=whole))
     split = split_into_forward_and_backward(
-        joint, partition=partition, memory_budget=memory_budget, replay=replay, in_regions=in_regions
+        joint, partition=partition, memory_budget=memory_budget, replay=replay, copy=copy, in_regions=in_regions
     )
     return replace(split, program=trace)
 
@@ -104,6 +106,7 @@ def split_into_forward_and_backward(
     partition: Partition = "min-cut",
     memory_budget: float | int | None = None,
     replay: Replay | None = None,
+    copy: Copy | None = None,
     in_regions: InRegions | None = None,
 ) -> Split:
     """Cut a joint program into a forward and a backward program.
@@ -117,6 +120,8 @@ def split_into_forward_and_backward(
             ``int`` above 1 is in bytes. Less budget never saves more. A small one lets matmuls be computed again.
         replay: how random numbers are drawn again, in regions tagged ``RECOMPUTE`` and where a budget asks for it.
             What draws is computed once and its results saved if not given.
+        copy: records the copying of a tensor. Where it is given, ``"min-cut"`` may save copies of small inputs, rather
+            than what is computed from them.
         in_regions: where calls are fused into regions, what computing one once more within a region costs, in bytes of
             memory traffic that take as long; ``None`` for a call that stands alone. All do if not given.
 
@@ -126,11 +131,16 @@ def split_into_forward_and_backward(
     parts = Joint.of(joint)
     traits = Traits()
     repeats = Draws(traits, replay, parts.trace.names())
-    keep = choose(parts, traits, partition, memory_budget, repeats, in_regions)
-    backward, saved, decisions = _emit(parts, traits, keep, repeats)
+    cut, copies = parts, dict[str, BoundSymbol]()
+    if copy is not None and partition == "min-cut" and memory_budget is None:
+        cut, copies = with_copies(parts, traits, copy, repeats.builder.names)
+    keep = choose(cut, traits, partition, memory_budget, repeats, in_regions)
+    backward, saved, decisions = _emit(cut, traits, keep, repeats)
     saved.sort(key=lambda p: not isinstance(p, TensorProxy))
     name = joint.name.removesuffix("_joint")
-    calls = repeats.with_readings(live_calls(parts.primal, [*flat_proxies(parts.outputs), *saved, *repeats.drawn]))
+    made = [copies[p.name] for p in saved if p.name in copies]
+    read = [*flat_proxies(parts.outputs), *saved, *repeats.drawn]
+    calls = repeats.with_readings(live_calls([*made, *parts.primal], read))
     tags = joint.tags
     forward = Trace(
         f"{name}_forward", parts.inputs, tuple(calls), (parts.outputs, tuple(saved)), joint.constraints, tags,

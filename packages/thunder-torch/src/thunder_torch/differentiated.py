@@ -36,7 +36,7 @@ from thunder_ir import (
     substitute,
 )
 from thunder_ir.passes import dead_code_elimination, leading_to
-from thunder_prims import replay, tidy
+from thunder_prims import clone, replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
 from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.language import symbol_of, torch_language
@@ -180,6 +180,7 @@ def differentiated(
             partition=partition,
             memory_budget=memory_budget,
             replay=replay,
+            copy=clone,
             in_regions=in_regions,
         )
 
