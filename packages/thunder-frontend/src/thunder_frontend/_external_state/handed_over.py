@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copyreg
 import dataclasses
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +31,7 @@ from thunder_guards.kinds import (
 )
 from thunder_guards.own_code import PACKAGES, package_of
 from thunder_ir import Proxy, flat_proxies
-from thunder_tracing.made_objects import BASES, new_object
+from thunder_tracing.made_objects import BASES, PARTS, new_object
 from thunder_tracing.tensors.sizes import SymbolicSize
 
 
@@ -97,12 +96,14 @@ class HandedOver:
             items = [self.now(containers.item(value, i, item)) for i, item in enumerate(items_of(value))]
         else:
             items = [self._key(item) for item in items_of(value)]
-        make = MAKE.get(value.__class__)
-        if make is not None:
-            made = make(value, items)
-            if flat_proxies(items) and not isinstance(made, (list, tuple, dict)):
+        cls = value.__class__
+        if cls is list or cls is tuple or cls is dict:
+            return tuple(items) if cls is tuple else items
+        if cls in PARTS:
+            if flat_proxies(items) and not isinstance(value, dict):
                 self._refuse_to_hold_tensors(value)
-            return made
+            make, parts = PARTS[cls](value)  # type: ignore[misc]
+            return make(*[items if isinstance(part, (list, dict)) else part for part in parts])
         if isinstance(value, tuple) and hasattr(value, "_make"):
             return value._make(items)
         if value.__class__.__module__ == "torch.return_types":
@@ -152,16 +153,3 @@ class HandedOver:
                 "only numbers, texts and the like are for that"
             )
         return key
-
-
-MAKE: dict[type, Callable[[Any, Any], Any]] = {
-    list: lambda value, items: items,
-    tuple: lambda value, items: tuple(items),
-    dict: lambda value, items: items,
-    set: lambda value, items: set(items),
-    frozenset: lambda value, items: frozenset(items),
-    deque: lambda value, items: deque(items, value.maxlen),
-    OrderedDict: lambda value, items: OrderedDict(items),
-    defaultdict: lambda value, items: defaultdict(value.default_factory, items),
-}
-"""For each class of containers, what makes one like another, with other items."""
