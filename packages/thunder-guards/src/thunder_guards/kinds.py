@@ -168,6 +168,13 @@ def is_array(cls: type) -> bool:
     return any([(base.__module__, base.__name__) == ("numpy", "ndarray") for base in cls.__mro__])
 
 
+def holds_of_numpy(value: object) -> bool:
+    """Whether something is an array or a scalar of NumPy's, or a list, a tuple or a dict that holds some."""
+    if isinstance(value, (list, tuple, dict)):
+        return any(map(holds_of_numpy, value.values() if isinstance(value, dict) else value))
+    return is_array(value) or isinstance(value, NumPyScalar)
+
+
 def size_of(buffer: Any) -> int:
     """Return how many bytes there are in a buffer."""
     return int(buffer.nbytes) if is_array(buffer) else memoryview(buffer).nbytes

@@ -16,7 +16,7 @@ import torch
 from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.class_facts import ARITHMETIC, IN_PLACE
 from thunder_frontend._external_state.native import hashable
-from thunder_guards.kinds import NumPyScalar, is_array
+from thunder_guards.kinds import NumPyScalar, holds_of_numpy, is_array
 from thunder_guards.own_code import package_of, package_of_callable
 
 SETS_ERRORS = frozenset({"errstate", "seterr", "seterrcall"})
@@ -71,7 +71,7 @@ class LibrarySettings:
         name, ours = getattr(fn, "__name__", ""), _is_of_package(fn) or _is_of_numpy(owner)
         if ours and name in SETS_ERRORS:
             self._errors()
-        elif ours and name not in COMPUTES_NOTHING or _computes(fn) and any(map(_holds_of_numpy, args)):
+        elif ours and name not in COMPUTES_NOTHING or _computes(fn) and any(map(holds_of_numpy, args)):
             if errors_of_arithmetic not in self._known and _may_go_wrong(fn, args, kwargs):
                 self._errors()
 
@@ -102,24 +102,12 @@ def makes_text(fn: Callable[..., Any], owner: object, args: Sequence[Any], shows
         shows: whether it makes text of whatever it is given.
     """
     if shows:
-        return any(map(_holds_shown, args))
+        return any(map(holds_of_numpy, args))
     return getattr(fn, "__name__", "") in SHOWS and (_is_of_package(fn) or _is_of_numpy(owner))
-
-
-def _holds_shown(value: Any) -> bool:
-    if type(value) in (list, tuple, dict):
-        return any(map(_holds_shown, value.values() if type(value) is dict else value))
-    return _is_of_numpy(value)
 
 
 def _is_of_numpy(value: object) -> bool:
     return is_array(value) or isinstance(value, NumPyScalar)
-
-
-def _holds_of_numpy(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return any([_is_of_numpy(item) for item in value])
-    return _is_of_numpy(value)
 
 
 def _is_of_package(fn: object) -> bool:

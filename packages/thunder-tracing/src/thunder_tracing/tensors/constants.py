@@ -14,7 +14,7 @@ import torch
 
 from thunder_guards.buffers import copy_of, holds
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.kinds import NumPyScalar, is_array
+from thunder_guards.kinds import holds_of_numpy, is_array
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
@@ -198,7 +198,7 @@ def _made_of(function: Any, calls: Calls, *args: Any, requires_grad: bool | None
     data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
     if function is torch.asarray and isinstance(data, T):
         return _converted(calls, data, requires_grad, **kwargs)
-    if not _is_of_numpy(data):
+    if not holds_of_numpy(data):
         with torch._C.DisableTorchFunctionSubclass():
             is_list = isinstance(data, (list, tuple))
             made = calls.record(torch.tensor if is_list and function is torch.as_tensor else function, args, kwargs)
@@ -244,17 +244,10 @@ def _follows_what_it_is_of() -> bool:
 @answers(T.new_tensor)
 def _new_tensor(calls: Calls, tensor: T, data: object, requires_grad: bool = False, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
-        if not _is_of_numpy(data):
+        if not holds_of_numpy(data):
             made = calls.record(T.new_tensor, (tensor, data), kwargs)
             if requires_grad:
                 calls.leaves.begin(made)
             return made
         like = {"dtype": tensor.dtype, "device": tensor.device, "requires_grad": requires_grad}
     return calls(torch.tensor, (data,), like | {k: v for k, v in kwargs.items() if v is not None})
-
-
-def _is_of_numpy(data: object) -> bool:
-    """Whether something is an array or a scalar of NumPy's, or nested sequences that hold some."""
-    if isinstance(data, (list, tuple)):
-        return any(map(_is_of_numpy, data))
-    return is_array(data) or isinstance(data, NumPyScalar)
