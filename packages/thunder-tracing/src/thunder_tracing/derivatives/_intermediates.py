@@ -70,20 +70,17 @@ def edges(calls: Calls, tensors: Iterable[torch.Tensor]) -> list[TensorProxy]:
     return found
 
 
-def read_by_hooks(bound_symbols: Sequence[BoundSymbol]) -> dict[str, TensorProxy]:
-    """Return by the name of each value that has hooks the value beneath the last of them."""
-    return {p.name: b.args[0] for b in bound_symbols if b.symbol.name == "tensor_hook" for p in b.outputs}
-
-
-def beneath_hooks(bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorProxy]) -> list[TensorProxy]:
+def beneath_hooks(
+    bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorProxy], all_see: bool = False
+) -> list[TensorProxy]:
     """Return the values whose gradients are those by ``wanted`` once hooks saw them.
 
-    Hooks on a tensor change what is passed on, and what is wanted only where nothing is passed on.
+    Hooks on a tensor change what is passed on, and what is wanted only where nothing is passed on, or ``all_see`` it.
     """
-    hooked = read_by_hooks(bound_symbols)
+    hooked = {p.name: b.args[0] for b in bound_symbols if b.symbol.name == "tensor_hook" for p in b.outputs}
     if not hooked:
         return list(wanted)
-    passed_on = computed_of_others(bound_symbols, {p.name for p in wanted})
+    passed_on = set() if all_see else computed_of_others(bound_symbols, {p.name for p in wanted})
     found = []
     for value in wanted:
         while value.name in hooked and value.name not in passed_on:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_tracing.derivatives._intermediates import edges, read_by_hooks
+from thunder_tracing.derivatives._intermediates import beneath_hooks, edges
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -48,14 +48,9 @@ def retained_gradients(
 
 def beneath_all_hooks(calls: Calls, tensors: Sequence[TracedTensor]) -> list[TracedTensor]:
     """Return tensors whose gradients are what tensors keep, as their hooks come first."""
-    hooked = read_by_hooks(calls.builder.bound_symbols)
-    found = []
-    for tensor, value in zip(tensors, edges(calls, tensors), strict=True):
-        is_hooked = value.name in hooked
-        while value.name in hooked:
-            value = hooked[value.name]
-        found.append(calls.wrap(value) if is_hooked else tensor)
-    return found
+    values = edges(calls, tensors)
+    beneath = beneath_hooks(calls.builder.bound_symbols, values, all_see=True)
+    return [t if b is v else calls.wrap(b) for t, v, b in zip(tensors, values, beneath, strict=True)]
 
 
 def retain(calls: Calls, tensors: Sequence[TracedTensor], gradients: Sequence[Any]) -> None:
