@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dis import Instruction
 from typing import Any
 
-from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._jit import compiled_function
 from thunder_frontend._pipeline import Compiled
 from thunder_frontend._stats import CompileStats
@@ -145,16 +144,8 @@ def cache_hits(fn: object) -> int:
     return compiled_function(fn).stats.cache_hits
 
 
-def compile_data(fn: object) -> CompiledFunction:
-    """Return the compiled function: its options, specialisations and statistics.
-
-    Args:
-        fn: what :func:`jit` returned.
-
-    Raises:
-        TypeError: ``fn`` did not come from :func:`jit`.
-    """
-    return compiled_function(fn)
+compile_data = compiled_function
+"""What :func:`compiled_function` is called where its options and statistics are asked for."""
 
 
 def compile_stats(fn: object) -> CompileStats:
