@@ -115,9 +115,27 @@ def unwrapped(fn: object) -> Any:
 
 
 class Interpretation:
-    """A callable whose bytecode, and that of every Python function it calls, is run by this package.
+    """A callable that runs another one, and every Python function it calls, by interpreting their bytecode.
 
-    See :func:`interpret`. It may be called from several threads, and again while it runs.
+    It has the signature of that callable, the same result, the same exceptions and the same side effects. It may be
+    called from several threads, and again while it runs.
+
+    Args:
+        fn: any callable.
+        lookasides: replacements of callables: a mapping ``{callable: replacement}``, a function that returns the
+            replacement of a callable or ``None``, or a sequence of these and of ``(callable, replacement)`` pairs.
+            A replacement is called natively with the same arguments; in :class:`Interpreted` it is interpreted. It may
+            return ``DECLINED`` to have done what is done without it.
+        callbacks: is told what happens, see :class:`Callbacks`.
+        opaque: tells which Python functions are called natively; asked once for each code object.
+        log: keep a log of what was interpreted, in :attr:`log`.
+
+    Raises:
+        UnsupportedPython: this Python is not 3.11 to 3.14, or is a free-threaded build.
+
+    Example:
+        >>> interpret(lambda n: [i * i for i in range(n)])(4)
+        [0, 1, 4, 9]
     """
 
     def __init__(
@@ -320,6 +338,9 @@ class Interpretation:
         return special
 
 
+interpret = Interpretation
+"""What makes one is asked for by this name."""
+
 MODULE = type(threading)
 
 
@@ -354,39 +375,6 @@ def replacing(replacement: Any, otherwise: Special) -> Special:
         return None
 
     return special
-
-
-def interpret(
-    fn: Callable[..., Any],
-    *,
-    lookasides: Lookasides | None = None,
-    callbacks: Callbacks | None = None,
-    opaque: Callable[[Any], bool] | None = None,
-    log: bool = False,
-) -> Interpretation:
-    """Make a callable that runs ``fn``, and every Python function it calls, by interpreting their bytecode.
-
-    Args:
-        fn: any callable.
-        lookasides: replacements of callables: a mapping ``{callable: replacement}``, a function that returns the
-            replacement of a callable or ``None``, or a sequence of these and of ``(callable, replacement)`` pairs.
-            A replacement is called natively with the same arguments; in :class:`Interpreted` it is interpreted. It may
-            return ``DECLINED`` to have done what is done without it.
-        callbacks: is told what happens, see :class:`Callbacks`.
-        opaque: tells which Python functions are called natively; asked once for each code object.
-        log: keep a log of what was interpreted, in ``Interpretation.log``.
-
-    Returns:
-        a callable with the signature of ``fn``, the same result, the same exceptions and the same side effects.
-
-    Raises:
-        UnsupportedPython: this Python is not 3.11 to 3.14, or is a free-threaded build.
-
-    Example:
-        >>> interpret(lambda n: [i * i for i in range(n)])(4)
-        [0, 1, 4, 9]
-    """
-    return Interpretation(fn, lookasides=lookasides, callbacks=callbacks, opaque=opaque, log=log)
 
 
 def resume(places: Sequence[Place], values: Sequence[Any], result: Any) -> Any:
