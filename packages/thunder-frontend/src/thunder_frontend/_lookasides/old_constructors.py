@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 from thunder_frontend._acquiring import Acquiring
 from thunder_interpreter import DECLINED
+from thunder_ir import values_in
 
 T = torch.Tensor
 OLD_CONSTRUCTORS = (T, *[kind for kind in torch._tensor_classes if not kind.is_cuda and not kind.is_sparse])
@@ -23,7 +23,9 @@ def of_old_constructors(calls: Acquiring) -> dict[Any, Any]:
 
 def _old_constructor(calls: Acquiring, kind: Any, *args: Any, **kwargs: Any) -> Any:
     """Make a tensor of the values of those in nested sequences, or a view of a tensor as a whole."""
-    held = list(_tensors_in(args[0])) if len(args) == 1 and not kwargs else []
+    if len(args) != 1 or kwargs or not isinstance(args[0], (T, list, tuple)):
+        return DECLINED
+    held = [value for value in values_in(args[0]) if isinstance(value, T)]
     if not held:
         return DECLINED
     with torch._C.DisableTorchFunction():
@@ -33,24 +35,8 @@ def _old_constructor(calls: Acquiring, kind: Any, *args: Any, **kwargs: Any) -> 
                     f"{kind.__name__} of a tensor wants {kind.dtype}, got {held[0].dtype}; convert it before"
                 )
             return calls(T.view_as, (held[0], held[0]), {})
-        _take_in(calls, args[0])
+        calls.external.unwatched.escapes(args[0])
         dtype = torch.get_default_dtype() if kind is T else kind.dtype
         if dtype in INTEGERS and not all([t.dtype in (*INTEGERS, torch.bool) for t in held]):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return calls(torch.tensor, args, {"dtype": dtype, "device": "cpu"})
-
-
-def _take_in(calls: Acquiring, data: Any) -> None:
-    """Guard what nested sequences hold, where they come from outside."""
-    if isinstance(data, (list, tuple)):
-        calls.external.containers.contents(data)
-        for item in data:
-            _take_in(calls, item)
-
-
-def _tensors_in(data: object) -> Iterator[T]:
-    if isinstance(data, T):
-        yield data
-    elif isinstance(data, (list, tuple)):
-        for item in data:
-            yield from _tensors_in(item)
