@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +23,6 @@ from thunder_torch.indexing import fits
 from thunder_torch.kernels import lacks_kernel
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.bailouts import TAGS, Check
-from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_tracing.derivatives.batch_levels import Batches
 from thunder_tracing.derivatives.custom_functions import CustomFunctions
 from thunder_tracing.derivatives.external_hooks import refuse_observed
@@ -31,6 +30,13 @@ from thunder_tracing.derivatives.inner_backward import inner_backward
 from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.outcome import Outcome
+from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
+    _autograd_calls,
+    _embeddings,
+    _rewritten_calls,
+    _strided_views,
+    recorded_arrays,
+)
 from thunder_tracing.tensors.array_calls import as_tensor
 from thunder_tracing.tensors.constants import Arrays
 from thunder_tracing.tensors.histories import base_of, is_stale
@@ -64,6 +70,8 @@ class Tracer(WriteCalls):
         specialised_on: which values computed of integers among the inputs it may be specialised on; it guards those.
         of_the_run: numbers of arrays of NumPy's that it computes when it runs.
     """
+
+    arrays: Arrays
 
     def __init__(
         self,
@@ -204,14 +212,6 @@ class Tracer(WriteCalls):
         return record_overwritten(self.builder, self._unseen.proxy, value, True)
 
     # --- derivatives -----------------------------------------------------------------------------------------------
-
-    def module_hooks(self, module: torch.nn.Module, after: Any, before: Any) -> ModuleHooks:
-        """Do what PyTorch's ``BackwardHook`` does for one call of a module with backward hooks."""
-        return ModuleHooks(self, module, after, before)
-
-    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
-        """Do what ``Tensor.register_hook`` does."""
-        return hook_tensor(self, tensor, hook)
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from thunder_frontend._lookasides.lazy_modules import INFER, infer_parameters
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.sources import held
 from thunder_interpreter import Interpreted
+from thunder_tracing.derivatives.backward_hooks import ModuleHooks
 
 OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR = torch.nn.Module.__getattr__
@@ -52,7 +54,7 @@ class ModuleLookasides:
             module_calls.end_module: self._calls.end_module,
             module_calls.enter_hooks: self._enter_hooks,
             module_calls.leave_hooks: self._leave_hooks,
-            BACKWARD_HOOK: self._calls.module_hooks,
+            BACKWARD_HOOK: partial(ModuleHooks, self._calls),
             INFER: infer_parameters(self._calls),
         }
 

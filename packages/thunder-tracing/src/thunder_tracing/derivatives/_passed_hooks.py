@@ -11,18 +11,18 @@ import torch
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_tracing.derivatives._freed_graphs import descendants
 from thunder_tracing.derivatives.backward_hooks import HookRule, Hooks
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import AcquisitionMode, is_acquiring
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 Values: TypeAlias = Sequence[Any]
-Recorded: TypeAlias = Callable[[Calls, Sequence[BoundSymbol], Values, Values, Values, bool], list[Any]]
+Recorded: TypeAlias = Callable[[WriteCalls, Sequence[BoundSymbol], Values, Values, Values, bool], list[Any]]
 """Records gradients: of a part of a program, by what is wanted, of results, with cotangents; of all orders or not."""
 
 
 class _Gathered:
     """What has come to values so far, from what is computed of them."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: WriteCalls) -> None:
         self._calls = calls
         self.values: dict[str, TensorProxy] = {}
         self._cotangents: dict[str, TensorProxy] = {}
@@ -42,7 +42,7 @@ class _Gathered:
 
 
 def through_hooks(
-    calls: Calls,
+    calls: WriteCalls,
     passed: Sequence[tuple[BoundSymbol, HookRule]],
     wanted: Values,
     results: tuple[Values, Values],

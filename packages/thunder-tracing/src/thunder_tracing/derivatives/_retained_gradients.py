@@ -9,20 +9,20 @@ import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_tracing.derivatives._intermediates import beneath_hooks, edges
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 T = torch.Tensor
 
 
-def retaining(calls: Calls, reached: Collection[str]) -> list[TracedTensor]:
+def retaining(calls: WriteCalls, reached: Collection[str]) -> list[TracedTensor]:
     """Return the tensors that keep their gradient of those among these values."""
     tensors = calls.leaves.retaining
     return [t for t, p in zip(tensors, edges(calls, tensors), strict=True) if p.name in reached]
 
 
 def retained_gradients(
-    calls: Calls, results: object, tensors: Sequence[TracedTensor], cotangents: object, create_graph: bool
+    calls: WriteCalls, results: object, tensors: Sequence[TracedTensor], cotangents: object, create_graph: bool
 ) -> Sequence[Any]:
     """Return the gradients of results by tensors that keep them.
 
@@ -46,14 +46,14 @@ def retained_gradients(
     return calls.inner_gradients(results, tensors, cotangents, create_graph=create_graph, allow_unused=True)
 
 
-def beneath_all_hooks(calls: Calls, tensors: Sequence[TracedTensor]) -> list[TracedTensor]:
+def beneath_all_hooks(calls: WriteCalls, tensors: Sequence[TracedTensor]) -> list[TracedTensor]:
     """Return tensors whose gradients are what tensors keep, as their hooks come first."""
     values = edges(calls, tensors)
     beneath = beneath_hooks(calls.builder.bound_symbols, values, all_see=True)
     return [t if b is v else calls.wrap(b) for t, v, b in zip(tensors, values, beneath, strict=True)]
 
 
-def retain(calls: Calls, tensors: Sequence[TracedTensor], gradients: Sequence[Any]) -> None:
+def retain(calls: WriteCalls, tensors: Sequence[TracedTensor], gradients: Sequence[Any]) -> None:
     """Add to the ``grad`` of each tensor what comes to it, as autograd does: a copy at first, then a sum."""
     for tensor, gradient in zip(tensors, gradients, strict=True):
         if gradient is None:

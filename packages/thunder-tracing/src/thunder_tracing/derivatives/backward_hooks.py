@@ -18,6 +18,7 @@ from thunder_torch import call, torch_language
 from thunder_torch.running import run
 from thunder_tracing.derivatives._freed_graphs import ancestors
 from thunder_tracing.derivatives._intermediates import edges
+from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected
 from thunder_tracing.tensors.overwrites import zeros_like
@@ -363,14 +364,14 @@ class HookHandle:
         raise AcquisitionError("a hook on a tensor of a compiled program cannot be removed inside of it")
 
 
-def hook_tensor(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
-    """Let the gradient of a tensor that the program computed pass a hook, as ``Tensor.register_hook`` does.
+@answers(torch.Tensor.register_hook)
+def _register_hook(calls: Calls, tensor: torch.Tensor, hook: Callable[..., Any]) -> HookHandle:
+    """Let the gradient of a tensor that the program computed pass a hook."""
+    with torch._C.DisableTorchFunction():
+        return _hooked(calls, calls.traced(tensor), hook)
 
-    Args:
-        calls: the acquisition.
-        tensor: whose gradient.
-        hook: what is called with it.
-    """
+
+def _hooked(calls: Calls, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
     is_outside = calls.external.stays
     (value,) = edges(calls, [tensor])
     if not value.requires_grad and is_unconnected(tensor):

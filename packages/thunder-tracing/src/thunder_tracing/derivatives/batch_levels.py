@@ -16,11 +16,11 @@ from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
 from thunder_torch.traits import Trait, state
 from thunder_tracing.derivatives._batched_rules import BatchedRule
 from thunder_tracing.tensors._view_writes import Chain
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import Level, settle_gradients
 from thunder_tracing.tensors.overwrites import RULES
 from thunder_tracing.tensors.storage import View, ViewStep, place_is_known, share_storage
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+from thunder_tracing.tensors.write_calls import WriteCalls
 from thunder_vmap import batch_transform_on_trace, insert_dimension
 from thunder_vmap.batching import Randomness
 
@@ -149,7 +149,7 @@ class Batches:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: WriteCalls) -> None:
         self._calls, self._levels = calls, calls.levels
         self._ended: BatchLevel | None = None
 

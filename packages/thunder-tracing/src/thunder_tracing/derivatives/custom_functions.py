@@ -29,11 +29,10 @@ from thunder_ir import (
 from thunder_ir.passes import read_from_outside
 from thunder_tracing.bailouts import Bailout
 from thunder_tracing.derivatives._custom_results import share, viewed_by_several
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_tracing.tensors.storage import current_value, own_storage
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-from thunder_tracing.tensors.write_calls import target_dtype
+from thunder_tracing.tensors.write_calls import WriteCalls, target_dtype
 
 T = torch.Tensor
 
@@ -141,7 +140,7 @@ class CustomFunctions:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: WriteCalls) -> None:
         self._calls = calls
 
     def apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -409,7 +408,7 @@ class _Region:
     These stay, because what the program demands of sizes is checked before every call.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: WriteCalls) -> None:
         self._calls, self._builder = calls, calls.builder
         self.bound_symbols: list[BoundSymbol] = []
 

@@ -17,14 +17,14 @@ from thunder_tracing.derivatives._retained_gradients import beneath_all_hooks, r
 from thunder_tracing.derivatives.backward_hooks import hooked
 from thunder_tracing.derivatives.external_hooks import hooks_of
 from thunder_tracing.derivatives.inner_gradients import check_recorded, cotangent, listed
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 T = torch.Tensor
 
 
 def inner_backward(
-    calls: Calls,
+    calls: WriteCalls,
     tensors: object,
     gradient: object = None,
     retain_graph: bool | None = None,
@@ -79,7 +79,7 @@ def _root(leaf: TracedTensor) -> TensorProxy:
     return (leaf._leaf.input if leaf._leaf is not None else leaf._input).proxy  # type: ignore[no-any-return]
 
 
-def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
+def _leaves(calls: WriteCalls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
     """Return the leaves whose gradients are accumulated."""
     if asked is not None:
         for tensor in asked:
@@ -104,7 +104,7 @@ def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
     return found
 
 
-def _inside(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
+def _inside(calls: WriteCalls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
     """Return the tensors on the way to the leaves that get gradients."""
     if asked is None:
         return retaining(calls, reached)
@@ -117,7 +117,7 @@ def _inside(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -
     return retaining(calls, through & reached)
 
 
-def _refuse_hooks(calls: Calls, leaves: Sequence[TracedTensor]) -> None:
+def _refuse_hooks(calls: WriteCalls, leaves: Sequence[TracedTensor]) -> None:
     for leaf in leaves:
         for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
             if hooks_of(calls, leaf, hooks):
@@ -128,7 +128,10 @@ def _refuse_hooks(calls: Calls, leaves: Sequence[TracedTensor]) -> None:
 
 
 def _recorded(
-    calls: Calls, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
+    calls: WriteCalls,
+    results: Sequence[TracedTensor],
+    cotangents: Sequence[TensorProxy],
+    leaves: Sequence[TracedTensor],
 ) -> list[TracedTensor]:
     """Record the call of the gradients, and return them."""
     wanted, values = tuple([_root(leaf) for leaf in leaves]), tuple([calls.value(r) for r in results])
@@ -137,7 +140,7 @@ def _recorded(
     return [calls.wrap(p) for p in made]
 
 
-def _accumulate(calls: Calls, leaf: TracedTensor, gradient: TracedTensor, create_graph: bool) -> None:
+def _accumulate(calls: WriteCalls, leaf: TracedTensor, gradient: TracedTensor, create_graph: bool) -> None:
     """Add to the ``grad`` of a leaf: in place, unless the sum shall have a derivative."""
     before = calls.leaves.gradient(leaf)
     if before is None:

@@ -19,16 +19,16 @@ from thunder_tracing.derivatives._retained_gradients import retain, retained_gra
 from thunder_tracing.derivatives.backward_hooks import hooked
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.derivatives.external_hooks import with_hooks
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.levels import settle_gradients
 from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
 from thunder_tracing.tensors.unseen_writes import check_read
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 RuleOf = Callable[[BoundSymbol], Any]
 
 
 def inner_gradients(
-    calls: Calls,
+    calls: WriteCalls,
     outputs: object,
     inputs: object,
     grad_outputs: object = None,
@@ -66,7 +66,7 @@ def _refuse_unused(used: Sequence[bool]) -> None:
 
 
 def autograd_grad(
-    calls: Calls,
+    calls: WriteCalls,
     outputs: object,
     inputs: object,
     grad_outputs: object = None,
@@ -119,7 +119,7 @@ def listed(tensors: Any) -> list[Any]:
     return [tensors] if isinstance(tensors, torch.Tensor) or tensors is None else list(tensors)
 
 
-def cotangent(calls: Calls, index: int, result: TensorProxy, given: Any) -> TensorProxy:
+def cotangent(calls: WriteCalls, index: int, result: TensorProxy, given: Any) -> TensorProxy:
     """Return the cotangent of the result at ``index``: the one that was given, or one.
 
     Raises:
@@ -141,7 +141,7 @@ def cotangent(calls: Calls, index: int, result: TensorProxy, given: Any) -> Tens
 
 
 def _gradients(
-    calls: Calls, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
+    calls: WriteCalls, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
 ) -> list[Any]:
     before = calls.builder.bound_symbols
     wanted = beneath_hooks(before, wanted)
@@ -153,7 +153,7 @@ def _gradients(
 
 
 def _recorded(
-    calls: Calls,
+    calls: WriteCalls,
     part: Sequence[BoundSymbol],
     wanted: Sequence[Any],
     results: Sequence[Any],
@@ -178,7 +178,7 @@ def _recorded(
     return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
 
 
-def check_recorded(calls: Calls, wanted: Sequence[TensorProxy], results: Sequence[TensorProxy]) -> None:
+def check_recorded(calls: WriteCalls, wanted: Sequence[TensorProxy], results: Sequence[TensorProxy]) -> None:
     """Refuse gradients that are written out in the end if they read what was overwritten behind autograd's back."""
     before, unseen = calls.builder.bound_symbols, calls.unseen.memory | calls.unseen.tensors
     between = _between(before, wanted, results) if unseen else []
@@ -187,7 +187,7 @@ def check_recorded(calls: Calls, wanted: Sequence[TensorProxy], results: Sequenc
         check_read(calls.unseen, between, _joint(between, defined, wanted, results, _rule_of(calls))[0])
 
 
-def _rule_of(calls: Calls) -> RuleOf:
+def _rule_of(calls: WriteCalls) -> RuleOf:
     return rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(calls.rules, bound))
 
 
@@ -216,7 +216,7 @@ def _joint(
     return grad_transform_on_trace(trace, rule_of=rule_of, wanted=sought, reserved=defined), outside
 
 
-def _record(calls: Calls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
+def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
     """Record what of a joint trace is not yet; ``known``, what stands for its values, gets what stands for the rest."""
     builder = calls.builder
     tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})

@@ -10,22 +10,22 @@ import torch
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors._metadata_writes import MetadataWrite
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import check_history
 from thunder_tracing.tensors.metadata_calls import getter
 from thunder_tracing.tensors.storage import count_apart, count_metadata_write
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 T = torch.Tensor
 NATIVE: Any = torch.Tensor
 
 
 @answers(getter("requires_grad"))
-def _requires_grad(calls: Calls, tensor: T) -> bool:
+def _requires_grad(calls: WriteCalls, tensor: T) -> bool:
     return calls.requires_grad(calls.traced(tensor))
 
 
 @answers(NATIVE.requires_grad.__set__)
-def _set_requires_grad(calls: Calls, tensor: T, value: bool) -> None:
+def _set_requires_grad(calls: WriteCalls, tensor: T, value: bool) -> None:
     _requires_grad_in_place(calls, tensor, value)
 
 
@@ -39,7 +39,7 @@ INSIDE_A_TRANSFORM = (
 
 
 @answers(T.requires_grad_)
-def _requires_grad_in_place(calls: Calls, tensor: T, requires_grad: bool = True) -> Any:
+def _requires_grad_in_place(calls: WriteCalls, tensor: T, requires_grad: bool = True) -> Any:
     traced = calls.traced(tensor)
     before = calls.value(traced)
     if calls.requires_grad(traced) == requires_grad:
@@ -59,7 +59,7 @@ def _requires_grad_in_place(calls: Calls, tensor: T, requires_grad: bool = True)
 
 
 @answers(T.detach_, torch.detach_)
-def _detach_in_place(calls: Calls, tensor: T) -> Any:
+def _detach_in_place(calls: WriteCalls, tensor: T) -> Any:
     if torch.is_inference_mode_enabled():  # which leaves alone what autograd knows
         return tensor
     traced = calls.traced(tensor)
@@ -81,14 +81,14 @@ def _detach_in_place(calls: Calls, tensor: T) -> Any:
 
 
 @answers(getter("is_leaf"))
-def _is_leaf(calls: Calls, tensor: T) -> bool:
+def _is_leaf(calls: WriteCalls, tensor: T) -> bool:
     traced = calls.traced(tensor)
     check_history(traced)
     return calls.leaves.is_leaf(traced)
 
 
 @answers(getter("grad_fn"))
-def _grad_fn(calls: Calls, tensor: T) -> Any:
+def _grad_fn(calls: WriteCalls, tensor: T) -> Any:
     check_history(calls.traced(tensor))
     if not calls.value(tensor).requires_grad or calls.leaves.is_leaf(calls.traced(tensor)):
         return None
@@ -97,7 +97,7 @@ def _grad_fn(calls: Calls, tensor: T) -> Any:
     )
 
 
-def _kept_by_autograd(name: str, calls: Calls, tensor: T) -> Any:
+def _kept_by_autograd(name: str, calls: WriteCalls, tensor: T) -> Any:
     """Return which value an attribute has that autograd keeps of a tensor."""
     traced = calls.traced(tensor)
     outside = traced.source is not None and traced.given is not None
@@ -112,12 +112,12 @@ for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "grad_dtype"):
 
 
 @answers(getter("retains_grad"))
-def _retains_grad(calls: Calls, tensor: T) -> Any:
+def _retains_grad(calls: WriteCalls, tensor: T) -> Any:
     return calls.traced(tensor)._retains or _kept_by_autograd("retains_grad", calls, tensor)
 
 
 @answers(T.retain_grad)
-def _retain_grad(calls: Calls, tensor: T) -> None:
+def _retain_grad(calls: WriteCalls, tensor: T) -> None:
     """What has a ``grad`` anyway retains it."""
     traced = calls.traced(tensor)
     if not calls.requires_grad(traced):
@@ -133,40 +133,40 @@ def _retain_grad(calls: Calls, tensor: T) -> None:
 
 
 @answers(getter("grad"))
-def _grad(calls: Calls, tensor: T) -> Any:
+def _grad(calls: WriteCalls, tensor: T) -> Any:
     return calls.leaves.gradient(calls.traced(tensor))
 
 
 @answers(NATIVE.grad.__set__)
-def _set_grad(calls: Calls, tensor: T, value: object) -> None:
+def _set_grad(calls: WriteCalls, tensor: T, value: object) -> None:
     calls.leaves.set_gradient(calls.traced(tensor), value)
 
 
 @answers(NATIVE.grad.__delete__)
-def _delete_grad(calls: Calls, tensor: T) -> None:
+def _delete_grad(calls: WriteCalls, tensor: T) -> None:
     calls.leaves.set_gradient(calls.traced(tensor), None)
 
 
 @answers(T.backward)
-def _backward(calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> None:
+def _backward(calls: WriteCalls, tensor: T, *args: Any, **kwargs: Any) -> None:
     calls.inner_backward(tensor, *args, **kwargs)
 
 
 @answers(getter("data"))
-def _data(calls: Calls, tensor: T) -> Any:
+def _data(calls: WriteCalls, tensor: T) -> Any:
     made = calls.traced(calls(T.detach, (tensor,), {}))
     count_apart(made)
     return made
 
 
 @answers(NATIVE.data.__set__)
-def _set_data(calls: Calls, tensor: T, value: Any) -> None:
+def _set_data(calls: WriteCalls, tensor: T, value: Any) -> None:
     with torch._C.DisableTorchFunctionSubclass():
         calls.exchange_memory(calls.traced(tensor), calls.traced(value))
 
 
 @answers(T.set_)
-def _set(calls: Calls, tensor: T, source: object = None, *place: Any) -> Any:
+def _set(calls: WriteCalls, tensor: T, source: object = None, *place: Any) -> Any:
     if not isinstance(source, T) or place:
         raise AcquisitionError(
             "set_() with a storage, or with nothing, is not supported inside of a compiled program; "

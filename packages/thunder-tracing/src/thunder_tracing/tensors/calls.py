@@ -74,31 +74,8 @@ T = torch.Tensor
 class LeavesOfAutograd(Protocol):
     """Which tensors are leaves: see :class:`thunder_tracing.tensors.leaves.Leaves`."""
 
-    retaining: list[TracedTensor]
-
     def begin(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
-
-    def end(self, tensor: TracedTensor) -> None:
-        """Make a leaf that requires grad one that does not."""
-
-    def is_leaf(self, tensor: TracedTensor) -> bool:
-        """Whether eager would call the tensor a leaf."""
-
-    def is_taken_for_leaf(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes a view for a leaf since nothing read it after its base got a history."""
-
-    def possible(self) -> list[TracedTensor]:
-        """Return the tensors that may be leaves which require grad."""
-
-    def retain(self, tensor: TracedTensor) -> None:
-        """Let a tensor that the program computed keep the gradients that come to it."""
-
-    def gradient(self, tensor: TracedTensor) -> Any:
-        """Return what the ``grad`` of a tensor is."""
-
-    def set_gradient(self, tensor: TracedTensor, value: object) -> None:
-        """Make ``value`` the ``grad`` of a tensor."""
 
 
 class ArraysOfNumPy(Protocol):
@@ -491,10 +468,6 @@ class Calls(Recorder):
         """Do what a function that writes does."""
 
     @abstractmethod
-    def assign(self, target: TracedTensor, value: TensorProxy, by_operator: bool = False) -> None:
-        """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
-
-    @abstractmethod
     def change(
         self,
         target: TracedTensor,
@@ -506,34 +479,12 @@ class Calls(Recorder):
         """Make a tensor a view of what it was."""
 
     @abstractmethod
-    def metadata_write(
-        self, method: object, view: object, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> TracedTensor:
-        """Do what ``t_`` and its like do."""
-
-    @abstractmethod
-    def exchange_memory(self, target: TracedTensor, other: TracedTensor) -> None:
-        """Do what ``target.data = other`` does."""
-
-    @abstractmethod
-    def as_class(self, cls: type, data: torch.Tensor, require_grad: bool = False) -> Any:
-        """Do what ``torch.Tensor._make_subclass`` does."""
-
-    @abstractmethod
-    def check_writable(self, target: TracedTensor, in_part: bool = False) -> None:
-        """Refuse what autograd refuses."""
-
-    @abstractmethod
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Make an external tensor an input, with memory of its own."""
 
     @abstractmethod
     def from_outside(self) -> list[TracedTensor]:
         """Return what stands for external tensors."""
-
-    @abstractmethod
-    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> Any:
-        """Do what ``Tensor.register_hook`` does."""
 
     @abstractmethod
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:

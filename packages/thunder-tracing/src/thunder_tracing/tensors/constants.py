@@ -19,9 +19,9 @@ from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.array_calls import ArrayWritten, Method, on_arrays
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 T = torch.Tensor
 COMPUTE_ARRAYS = ("numpy", "_operator")
@@ -57,7 +57,7 @@ class Arrays:
         of_the_run: numbers of the arrays that the program computes when it runs: see :class:`ArrayWritten`.
     """
 
-    def __init__(self, calls: Calls, of_the_run: frozenset[int]) -> None:
+    def __init__(self, calls: WriteCalls, of_the_run: frozenset[int]) -> None:
         self._calls = calls
         self._of_the_run = of_the_run
         self._computed: list[Any] = []
@@ -176,7 +176,9 @@ def shares_memory(one: Any, other: Any) -> bool:
     return first == second or base_of_one is base_of_other
 
 
-def variable(calls: Calls, data: Any = None, requires_grad: bool | None = None, volatile: bool | None = None) -> Any:
+def variable(
+    calls: WriteCalls, data: Any = None, requires_grad: bool | None = None, volatile: bool | None = None
+) -> Any:
     """Do what ``torch.autograd.Variable`` does: what was a class of its own is a detached tensor."""
     if not isinstance(data, T):
         return torch.autograd.Variable(data, requires_grad, volatile)
@@ -187,14 +189,14 @@ def variable(calls: Calls, data: Any = None, requires_grad: bool | None = None, 
         return made
 
 
-def constant(calls: Calls, value: T) -> TracedTensor:
+def constant(calls: WriteCalls, value: T) -> TracedTensor:
     """Return a traced tensor of these values, made anew on each call."""
     with torch._C.DisableTorchFunction():
         return calls.wrap(opaque_call(Constant(value.detach().clone())))
 
 
 @answers_each(*OF_ARRAYS)
-def _made_of(function: Any, calls: Calls, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
+def _made_of(function: Any, calls: WriteCalls, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
     data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
     if function is torch.asarray and isinstance(data, T):
         return _converted(calls, data, requires_grad, **kwargs)
@@ -219,7 +221,7 @@ def _made_of(function: Any, calls: Calls, *args: Any, requires_grad: bool | None
 
 
 def _converted(
-    calls: Calls, tensor: T, requires_grad: bool | None, obj: object = None, copy: bool | None = None, **place: Any
+    calls: WriteCalls, tensor: T, requires_grad: bool | None, obj: object = None, copy: bool | None = None, **place: Any
 ) -> Any:
     """Do what ``torch.asarray`` does of a tensor: what it returns requires gradients as it is told, a leaf itself."""
     place = {k: v for k, v in place.items() if v is not None}
@@ -242,7 +244,7 @@ def _follows_what_it_is_of() -> bool:
 
 
 @answers(T.new_tensor)
-def _new_tensor(calls: Calls, tensor: T, data: object, requires_grad: bool = False, **kwargs: Any) -> Any:
+def _new_tensor(calls: WriteCalls, tensor: T, data: object, requires_grad: bool = False, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         if not holds_of_numpy(data):
             made = calls.record(T.new_tensor, (tensor, data), kwargs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,11 @@ from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors._view_writes import laid_out
-from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.sizes import as_size
 from thunder_tracing.tensors.storage import count_apart, place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.value_calls import VALUE, handed_out
+from thunder_tracing.tensors.write_calls import WriteCalls
 
 T = torch.Tensor
 
@@ -38,19 +37,19 @@ def getter(name: str) -> Any:
     torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
     torch._C._set_grad_enabled,
 )  # fmt: skip
-def _told_by_itself(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+def _told_by_itself(function: Any, calls: WriteCalls, *args: Any, **kwargs: Any) -> Any:
     """The traced tensor, a tensor with metadata, tells it."""
     with torch._C.DisableTorchFunctionSubclass():
         return function(*args, **kwargs)
 
 
 @answers(getter("shape"))
-def _shape(calls: Calls, tensor: T) -> Any:
+def _shape(calls: WriteCalls, tensor: T) -> Any:
     return handed_out(calls, as_size(calls.traced(tensor)._proxy.shape))
 
 
 @answers(T.size)
-def _size(calls: Calls, tensor: T, dim: int | None = None) -> Any:
+def _size(calls: WriteCalls, tensor: T, dim: int | None = None) -> Any:
     shape = _shape(calls, tensor)
     if dim is None:
         return shape
@@ -63,23 +62,23 @@ def _size(calls: Calls, tensor: T, dim: int | None = None) -> Any:
 
 
 @answers(getter("ndim"), T.dim, T.ndimension)
-def _ndim(calls: Calls, tensor: T) -> int:
+def _ndim(calls: WriteCalls, tensor: T) -> int:
     return len(calls.traced(tensor)._proxy.shape)
 
 
 @answers(*[getter(name) for name in ("names",) if hasattr(T, name)])
-def _names(calls: Calls, tensor: T) -> Any:
+def _names(calls: WriteCalls, tensor: T) -> Any:
     traced = calls.traced(tensor)
     return (None,) * tensor.dim() if traced.given is None else calls.ask(traced, "names", traced.given.names)  # type: ignore[attr-defined]
 
 
 @answers(T.numel, T.nelement, torch.numel)
-def _numel(calls: Calls, tensor: T) -> Any:
+def _numel(calls: WriteCalls, tensor: T) -> Any:
     return handed_out(calls, calls.traced(tensor)._proxy.numel)
 
 
 @answers(T.__len__)
-def _len(calls: Calls, tensor: T) -> Any:
+def _len(calls: WriteCalls, tensor: T) -> Any:
     shape = _shape(calls, tensor)
     if not shape:
         raise TypeError("len() of a 0-d tensor")
@@ -87,14 +86,14 @@ def _len(calls: Calls, tensor: T) -> Any:
 
 
 @answers(T.__iter__)
-def _iter(calls: Calls, tensor: T) -> Any:
+def _iter(calls: WriteCalls, tensor: T) -> Any:
     if not calls.traced(tensor)._proxy.shape:
         raise TypeError("iteration over a 0-d tensor")
     return iter(calls(T.unbind, (tensor, 0), {}))
 
 
 @answers(getter("_version"))
-def _version(calls: Calls, tensor: T) -> Any:
+def _version(calls: WriteCalls, tensor: T) -> Any:
     if not isinstance(tensor, TracedTensor):  # one that stands in for the layout of another
         with torch._C.DisableTorchFunction():
             return tensor._version
@@ -106,7 +105,7 @@ def _version(calls: Calls, tensor: T) -> Any:
 
 
 @answers(getter("_base"))
-def _base(calls: Calls, tensor: T) -> Any:
+def _base(calls: WriteCalls, tensor: T) -> Any:
     if not isinstance(tensor, TracedTensor):
         with torch._C.DisableTorchFunction():
             return tensor._base
@@ -118,7 +117,7 @@ def _base(calls: Calls, tensor: T) -> Any:
 
 
 @answers(T.__deepcopy__)
-def _deepcopy(calls: Calls, tensor: T, memo: dict[int, Any]) -> Any:
+def _deepcopy(calls: WriteCalls, tensor: T, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:
         return memo[id(tensor)]
     traced = calls.traced(tensor)
@@ -138,7 +137,7 @@ def _deepcopy(calls: Calls, tensor: T, memo: dict[int, Any]) -> Any:
 class Another:
     """Makes a tensor of the same memory, with the same attributes: what ``copy.copy`` of one asks for."""
 
-    calls: Calls
+    calls: WriteCalls
     tensor: TracedTensor
 
     def __call__(self) -> Any:
@@ -157,7 +156,7 @@ class Another:
 
 
 @answers(T.__reduce_ex__)
-def reduced(calls: Calls, tensor: T, protocol: object) -> Any:
+def reduced(calls: WriteCalls, tensor: T, protocol: object) -> Any:
     """What ``copy.copy`` asks for."""
     return Another(calls, calls.traced(tensor)), ()
 
@@ -169,7 +168,7 @@ _LAYOUT = (
 
 
 @answers(T.stride)
-def _stride(calls: Calls, tensor: T, dim: int | None = None) -> Any:
+def _stride(calls: WriteCalls, tensor: T, dim: int | None = None) -> Any:
     traced = calls.traced(tensor)
     if has_unknown_sizes([traced._proxy]):
         in_order = calls.layouts.fake(traced).is_contiguous()
@@ -191,7 +190,7 @@ def _fix_sizes(tensor: TracedTensor) -> None:
         _fix_sizes(tensor._viewed_as.parent)
 
 
-def _fix_strides(calls: Calls, tensor: TracedTensor) -> None:
+def _fix_strides(calls: WriteCalls, tensor: TracedTensor) -> None:
     """Fix the strides of an input with symbolic sizes: those of dimensions of size 1 may be any in what is in order."""
     given = tensor.given
     if given is None or "_input" not in vars(tensor) or 1 not in given.shape:
@@ -201,7 +200,7 @@ def _fix_strides(calls: Calls, tensor: TracedTensor) -> None:
 
 
 @answers(T.is_contiguous)
-def _is_contiguous(calls: Calls, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
+def _is_contiguous(calls: WriteCalls, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
     traced = calls.traced(tensor)
     found = calls.layouts.fake(traced).is_contiguous(memory_format=memory_format)
     if traced._viewed_as is not None:
@@ -212,7 +211,7 @@ def _is_contiguous(calls: Calls, tensor: T, memory_format: torch.memory_format =
 
 
 @answers(T.storage_offset)
-def _storage_offset(calls: Calls, tensor: T) -> int:
+def _storage_offset(calls: WriteCalls, tensor: T) -> int:
     traced = calls.traced(tensor)
     if not place_is_known(traced):
         raise DataDependentError(VALUE)
@@ -220,23 +219,23 @@ def _storage_offset(calls: Calls, tensor: T) -> int:
 
 
 @answers_each(T.is_conj, torch.is_conj, T.is_neg, torch.is_neg)
-def _told_by_fake(function: Any, calls: Calls, tensor: T) -> Any:
+def _told_by_fake(function: Any, calls: WriteCalls, tensor: T) -> Any:
     return function(calls.layouts.fake(calls.traced(tensor)))
 
 
 @answers(T.resolve_conj, torch.resolve_conj, T.resolve_neg, torch.resolve_neg)
-def _resolve(calls: Calls, tensor: T) -> Any:
+def _resolve(calls: WriteCalls, tensor: T) -> Any:
     example = calls.layouts.fake(calls.traced(tensor))
     return calls(torch.clone, (tensor,), {}) if example.is_conj() or example.is_neg() else tensor
 
 
 @answers(T.is_inference, torch.is_inference)
-def _is_inference(calls: Calls, tensor: T) -> bool:
+def _is_inference(calls: WriteCalls, tensor: T) -> bool:
     return calls.traced(tensor)._memory.inference
 
 
 @answers_each(T.is_shared, T.is_pinned, T._is_view)
-def _said_outside(method: Any, calls: Calls, tensor: T, device: object = None) -> Any:
+def _said_outside(method: Any, calls: WriteCalls, tensor: T, device: object = None) -> Any:
     """PyTorch says it of an external tensor."""
     traced, name = calls.traced(tensor), method.__name__
     if traced.source is None:
@@ -245,7 +244,7 @@ def _said_outside(method: Any, calls: Calls, tensor: T, device: object = None) -
 
 
 @answers(getter("output_nr"))
-def _output_nr(calls: Calls, tensor: T) -> int:
+def _output_nr(calls: WriteCalls, tensor: T) -> int:
     traced = calls.traced(tensor)
     if traced.given is None:
         raise AcquisitionError("output_nr belongs to the history of a tensor, which a program has as a whole")
@@ -253,7 +252,7 @@ def _output_nr(calls: Calls, tensor: T) -> int:
 
 
 @answers(torch.broadcast_tensors)
-def _broadcast_tensors(calls: Calls, *tensors: Any) -> Any:
+def _broadcast_tensors(calls: WriteCalls, *tensors: Any) -> Any:
     """Each itself or, of another shape, a view of it: the call, which nothing reads, tells of what shape.
 
     Where only the run tells whether shapes are the same, views are made whose sizes it checks.
@@ -281,14 +280,14 @@ def _common_shape(shapes: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(common)
 
 
-def _given_and_shapes(calls: Calls, function: Any, tensors: Any, kwargs: Any) -> tuple[Any, list[tuple[Any, ...]]]:
+def _given_and_shapes(calls: WriteCalls, function: Any, tensors: Any, kwargs: Any) -> tuple[Any, list[tuple[Any, ...]]]:
     """Return the tensors that are given one by one, or as a sequence, and the shape of what each of them becomes."""
     given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
     return given, [tuple(p.shape) for p in calls.on_values(function, calls.values(given), kwargs)]
 
 
 @answers(torch.meshgrid)
-def _meshgrid(calls: Calls, *tensors: Any, indexing: object = None) -> Any:
+def _meshgrid(calls: WriteCalls, *tensors: Any, indexing: object = None) -> Any:
     """Each as a view of its own: along one dimension, the same along all others."""
     given, shapes = _given_and_shapes(calls, torch.meshgrid, tensors, {"indexing": indexing or "ij"})
     places = list(range(len(given)))
@@ -297,13 +296,13 @@ def _meshgrid(calls: Calls, *tensors: Any, indexing: object = None) -> Any:
     return tuple([_along(calls, *each) for each in zip(given, places, shapes, strict=True)])
 
 
-def _along(calls: Calls, tensor: object, place: int, shape: tuple[Any, ...]) -> Any:
+def _along(calls: WriteCalls, tensor: object, place: int, shape: tuple[Any, ...]) -> Any:
     line = tuple([length if d == place else 1 for d, length in enumerate(shape)])
     return calls(T.expand, (calls(T.view, (tensor, line), {}), shape), {})
 
 
 @answers(torch.einsum)
-def _einsum(calls: Calls, equation: object, *operands: Any) -> Any:
+def _einsum(calls: WriteCalls, equation: object, *operands: Any) -> Any:
     if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], T):
         view = rearranged(operands[0], calls.value(operands[0]).shape, equation, calls)
         if view is not None:
@@ -312,31 +311,25 @@ def _einsum(calls: Calls, equation: object, *operands: Any) -> Any:
         return calls.record(torch.einsum, (equation, *operands), {})
 
 
-@answers(T.register_hook)
-def _register_hook(calls: Calls, tensor: T, hook: Callable[..., Any]) -> Any:
-    with torch._C.DisableTorchFunction():
-        return calls.hook_tensor(calls.traced(tensor), hook)
-
-
 @answers(T.resize_)
-def _resize(calls: Calls, tensor: T, *size: Any, memory_format: Any = torch.contiguous_format) -> Any:
+def _resize(calls: WriteCalls, tensor: T, *size: Any, memory_format: Any = torch.contiguous_format) -> Any:
     return resize(calls, tensor, size[0] if len(size) == 1 and not isinstance(size[0], int) else size, memory_format)
 
 
 @answers(T.resize_as_, torch.resize_as_)
-def _resize_as(calls: Calls, tensor: T, the_template: T, memory_format: Any = None) -> Any:
+def _resize_as(calls: WriteCalls, tensor: T, the_template: T, memory_format: Any = None) -> Any:
     return resize(calls, tensor, calls.value(the_template).shape, memory_format or torch.contiguous_format)
 
 
 @answers_each(T.t_, T.transpose_, T.squeeze_, T.unsqueeze_, T.swapaxes_, T.swapdims_)
-def _reshaped_in_place(method: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
+def _reshaped_in_place(method: Any, calls: WriteCalls, tensor: T, *args: Any, **kwargs: Any) -> Any:
     """The target becomes the view of it that the method without the underscore makes."""
     with torch._C.DisableTorchFunctionSubclass():
         view = getattr(T, method.__name__.removesuffix("_"))
         return calls.metadata_write(method, view, calls.traced(tensor), args, kwargs)
 
 
-def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_format) -> Any:
+def resize(calls: WriteCalls, tensor: T, size: Any, memory_format: torch.memory_format) -> Any:
     """Do what ``resize_`` does to a contiguous tensor that keeps its number of elements: it views the same memory."""
     traced = calls.traced(tensor)
     before = calls.value(traced)
@@ -354,12 +347,12 @@ def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_forma
 
 
 @answers_each(T.share_memory_, T.pin_memory)
-def _refused(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+def _refused(method: Any, calls: WriteCalls, *args: Any, **kwargs: Any) -> Any:
     raise AcquisitionError(f"{method.__name__}() inside of a compiled program is not supported")
 
 
 @answers_each(T.apply_, T.map_, T.map2_)
-def _one_by_one(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+def _one_by_one(method: Any, calls: WriteCalls, *args: Any, **kwargs: Any) -> Any:
     raise AcquisitionError(
         f"{method.__name__}() calls Python for one element after the other, whose values are known only when the "
         "program runs; use operations on the whole tensor (torch.where, arithmetic)"

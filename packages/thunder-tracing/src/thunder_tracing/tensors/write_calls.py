@@ -23,14 +23,6 @@ from thunder_torch.inplace import WithOut, copy, out_may_be_read
 from thunder_torch.names import name_of
 from thunder_torch.places import setitem
 from thunder_torch.unknown_sizes import has_unknown_sizes
-from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
-    _autograd_calls,
-    _embeddings,
-    _rewritten_calls,
-    _strided_views,
-    constants,
-    recorded_arrays,
-)
 from thunder_tracing.tensors._metadata_writes import MetadataWrite
 from thunder_tracing.tensors._view_writes import (
     APART,
@@ -69,7 +61,6 @@ class WriteCalls(Calls):
     """Records torch functions called on traced tensors, those that write among them."""
 
     leaves: Leaves
-    arrays: constants.Arrays
 
     def write_call(self, mutation: Mutation) -> Any:
         """Do what a function that writes does: compute the values, then make them what its targets hold."""
