@@ -24,11 +24,6 @@ def _requires_grad(calls: WriteCalls, tensor: T) -> bool:
     return calls.requires_grad(calls.traced(tensor))
 
 
-@answers(NATIVE.requires_grad.__set__)
-def _set_requires_grad(calls: WriteCalls, tensor: T, value: bool) -> None:
-    _requires_grad_in_place(calls, tensor, value)
-
-
 INSIDE_A_TRANSFORM = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of "
     "a function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
@@ -38,7 +33,7 @@ INSIDE_A_TRANSFORM = (
 """What PyTorch says of it."""
 
 
-@answers(T.requires_grad_)
+@answers(T.requires_grad_, NATIVE.requires_grad.__set__)
 def _requires_grad_in_place(calls: WriteCalls, tensor: T, requires_grad: bool = True) -> Any:
     traced = calls.traced(tensor)
     before = calls.value(traced)
@@ -137,14 +132,9 @@ def _grad(calls: WriteCalls, tensor: T) -> Any:
     return calls.leaves.gradient(calls.traced(tensor))
 
 
-@answers(NATIVE.grad.__set__)
-def _set_grad(calls: WriteCalls, tensor: T, value: object) -> None:
+@answers(NATIVE.grad.__set__, NATIVE.grad.__delete__)
+def _set_grad(calls: WriteCalls, tensor: T, value: object = None) -> None:
     calls.leaves.set_gradient(calls.traced(tensor), value)
-
-
-@answers(NATIVE.grad.__delete__)
-def _delete_grad(calls: WriteCalls, tensor: T) -> None:
-    calls.leaves.set_gradient(calls.traced(tensor), None)
 
 
 @answers(T.backward)
