@@ -61,11 +61,11 @@ def test_of_several_results_only_the_backward_program_that_runs_is_made():
     compiled(a)[1].sum().backward()
     torch.testing.assert_close(a.grad, -a.sin())
     (program,) = compile_data(compiled).compiled
-    assert not program.backward.is_ready
-    assert "cos" in str(last_backward_traces(compiled)[0]) and program.backward.is_ready
+    assert not program.computation.backward.is_ready
+    assert "cos" in str(last_backward_traces(compiled)[0]) and program.computation.backward.is_ready
 
     other = jit(lambda a: (a.sin(), a.cos()))
     first, second = other(a)
     (first + second).sum().backward()
     torch.testing.assert_close(a.grad, -a.sin() + a.cos() - a.sin())
-    assert compile_data(other).compiled[0].backward.is_ready
+    assert compile_data(other).compiled[0].computation.backward.is_ready

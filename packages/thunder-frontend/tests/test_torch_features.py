@@ -200,7 +200,7 @@ def test_checkpointed_regions_are_computed_again():
         compiled = jit(program)
         x.grad = w.grad = None
         compiled(x, w, checkpointed).backward()
-        saved[checkpointed] = sum(d.bytes for d in compiled.compiled[-1].split.decisions if d.saved)
+        saved[checkpointed] = sum(d.bytes for d in compiled.compiled[-1].computation.split.decisions if d.saved)
         torch.testing.assert_close(x.grad, torch.autograd.grad(program(x, w, False), x)[0])
     assert saved[True] < saved[False]
 
@@ -252,7 +252,7 @@ def test_masks_in_a_checkpointed_region_are_not_saved():
     compiled = jit(program)
     compiled(*given)
 
-    split = compiled.compiled[-1].split
+    split = compiled.compiled[-1].computation.split
     assert split.saved_bytes == 0
     assert [type(p).__name__ for p in split.saved if p.name not in {q.name for q in split.forward.inputs}] == [
         "AnyProxy", "AnyProxy",

@@ -141,7 +141,7 @@ def facts_of(fn: Any, *, measure: bool = True) -> Facts:
         str(last.specialisation.prologue),
         str(epilogue_trace(last.program)),
         tuple({name: seconds * 1e3 for name, seconds in phases.items()} for phases in stats.phases),
-        _saved(last.split),
+        _saved(last.computation.split),
         stats.calls,
         stats.cache_misses,
         tuple(map(tuple, stats.reasons)),

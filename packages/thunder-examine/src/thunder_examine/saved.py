@@ -108,6 +108,6 @@ def saved_for_backward(fn: Callable[..., Any]) -> SavedReport:
     compiled = compiled_function(fn).compiled
     if not compiled:
         raise RuntimeError("the function was not called yet, so nothing is compiled")
-    if compiled[-1].split is None:
+    if compiled[-1].computation.split is None:
         raise RuntimeError("the last specialisation has no backward program: call it with something that requires grad")
-    return SavedReport(compiled[-1].split.decisions)
+    return SavedReport(compiled[-1].computation.split.decisions)

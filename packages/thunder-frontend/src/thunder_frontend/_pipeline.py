@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import Split
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._computations import Computation, is_paused, key_of, share, shared
 from thunder_frontend._draws import Draw, DrawnFrom, opened
@@ -27,7 +26,7 @@ from thunder_ir import Builder, OpTags, TensorProxy, ThunderError, Trace, record
 from thunder_ir.passes import dead_code_elimination, equal_integers
 from thunder_prims import tidy, tidy_apart
 from thunder_torch import DataDependentShapeError, sized
-from thunder_torch.differentiated import Backward, Differentiated, Writes, differentiated
+from thunder_torch.differentiated import Differentiated, Writes, differentiated
 from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.uncast import uncast
 from thunder_tracing.bailouts import Bailout, Check, EagerFallback
@@ -55,19 +54,10 @@ class Compiled:
         return self.computation.traces
 
     @property
-    def split(self) -> Split | None:
-        """The forward and backward program before executors; ``None`` where there are no gradients."""
-        return self.computation.split
-
-    @property
-    def backward(self) -> Backward | None:
-        """The backward part."""
-        return self.computation.backward
-
-    @property
     def backward_traces(self) -> list[Trace]:
         """The stages of the backward part, which are made now where it was not needed before."""
-        return [] if self.backward is None else self.backward.stages()
+        backward = self.computation.backward
+        return [] if backward is None else backward.stages()
 
     @property
     def prologue_traces(self) -> list[Any]:
