@@ -78,7 +78,7 @@ class Source:
     def expression(self, context: Context) -> str:
         """Return Python source that evaluates to the value, for use in a prologue."""
         if self.is_held and not self.is_weak:
-            return context.object(self.held, _hint(self.held))
+            return context.object(self.held, type(self.held).__name__.lower())
         if self.base is None:
             return f"{context.object(self.kept, 'alive')}()" if self.is_weak else str(self.key)
         base = self.base.expression(context)
@@ -125,10 +125,6 @@ def _as_key(key: object) -> Hashable:
 
 def _argument(value: object, context: Context) -> str:
     return value.expression(context) if isinstance(value, Source) else literal(value, context)
-
-
-def _hint(value: object) -> str:
-    return type(value).__name__.lower()
 
 
 def held(value: object, name: str) -> Source:

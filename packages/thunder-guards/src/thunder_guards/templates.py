@@ -36,16 +36,12 @@ class Built:
     parts: tuple[Any, ...]
 
 
-def _fetched(found: External, context: Context) -> str:
-    return found.source.expression(context)
-
-
 def _built(built: Built, context: Context) -> str:
     build = context.object(built.build, getattr(built.build, "__name__", "build"))
     return f"{build}({', '.join([literal(part, context) for part in built.parts])})"
 
 
-register_literal(External, _fetched)
+register_literal(External, lambda found, context: found.source.expression(context))
 register_literal(Built, _built)
 
 

@@ -126,7 +126,7 @@ class GuardedState(Known):
 
     def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
         """Guard ``value``, found at ``key`` of an external object; return what the program shall see."""
-        if slot is not None and self._is_exchanged(value, base, kind, key):
+        if slot is not None and self.dynamic is not None and self.dynamic.is_exchanged(value, Source(base, kind, key)):
             slot = None
         self.log.append(("read", base, kind, key, value, slot))
         if isinstance(value, torch.Tensor):
@@ -146,10 +146,6 @@ class GuardedState(Known):
         self._take(Source(base, kind, key), value, slot)
         del self.log[logged:]  # who reads it again notes what follows from it again
         return value
-
-    def _is_exchanged(self, value: object, base: Source, kind: str, key: object) -> bool:
-        """Whether an object is one of many that programs find and put there."""
-        return self.dynamic is not None and self.dynamic.is_exchanged(value, Source(base, kind, key))
 
     def makes_symbolic(self, value: float, source: Source, container: object = None) -> bool:
         """Whether a number that is not itself an argument is dynamic, where interpreted code loads it.

@@ -73,7 +73,8 @@ class WeaklyHeld:
         if not self._answered:
             return
         compared = {id(guard.value) for guard in guards if isinstance(guard, IdentityGuard)}
-        kept = [v for v in self._answered.values() if id(v) in compared or _is_kept(sources.get(id(v)))]
+        compared.update([place for place, source in sources.items() if source.is_held and not source.is_weak])
+        kept = [value for place, value in self._answered.items() if place in compared]
         if kept:
             raise KeptAlive([*self._known.values(), *kept])
 
@@ -81,7 +82,3 @@ class WeaklyHeld:
         """Keep nothing alive any more."""
         self._known.clear()
         self._answered.clear()
-
-
-def _is_kept(source: Source | None) -> bool:
-    return source is not None and source.is_held and not source.is_weak

@@ -52,13 +52,9 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
     }
     return {function: of_levels[name] for name, function in FOUND if name in of_levels} | {
         transform_calls.begin_batch: batches.enter,
-        transform_calls.end_batch: lambda level, results: batches.end(level, _tensors_in(results)),
+        transform_calls.end_batch: lambda level, results: batches.end(level, pytree.tree_leaves(results)),
         transform_calls.leave_batch: batches.leave,
         transform_calls.begin_linear: derivatives.begin_linear,
         transform_calls.unknown_tangent: derivatives.unknown_tangent,
         transform_calls.end_linear: derivatives.end_linear,
     }
-
-
-def _tensors_in(tree: object) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]

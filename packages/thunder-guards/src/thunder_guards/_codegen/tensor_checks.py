@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -135,8 +134,9 @@ class ManyTensors:
         return True
 
     def _one_by_one(self, tensors: tuple[Any, ...]) -> bool:
-        apart = not self.apart or distinct(*tensors)
-        return apart and _all_plain(tensors) and self.one_by_one(*tensors[self.others :])
+        if self.apart and not distinct(*tensors) or any([tensor.is_nested for tensor in tensors]):
+            return False
+        return self.one_by_one(*tensors[self.others :])
 
 
 _SHARED: WeakValueDictionary[Any, ManyTensors] = WeakValueDictionary()
@@ -154,10 +154,6 @@ def _shared(held: Sequence[Input], others: int, state: Environment) -> ManyTenso
     if found is None:
         found = _SHARED[key] = ManyTensors([i.example for i in held], metadata, True, others)
     return found
-
-
-def _all_plain(tensors: tuple[Any, ...]) -> bool:
-    return not any(map(attrgetter("is_nested"), tensors))
 
 
 def _manager(tensors: Sequence[torch.Tensor], metadata: Sequence[TensorMetadata | None], apart: bool) -> Any:
@@ -202,7 +198,8 @@ def asked_one_by_one(inputs: Sequence[Input], alone: int) -> int | None:
     """Return how many, the first ones, are so few that each is asked; ``None`` if all are to be checked together."""
     if not _are_apart(inputs):
         return None
-    return next((n for n in (len(inputs), alone) if n <= FEW_TENSORS and _are_plain(inputs[:n])), None)
+    few = [n for n in (len(inputs), alone) if n <= FEW_TENSORS and all([i.metadata.type in _PLAIN for i in inputs[:n]])]
+    return few[0] if few else None
 
 
 def tensor_checks(
@@ -247,10 +244,6 @@ def tensor_checks(
 def _are_apart(inputs: Sequence[Input]) -> bool:
     """Whether no two may be one tensor, as may those that a program makes require gradients."""
     return not any([i.becomes_leaf for i in inputs])
-
-
-def _are_plain(inputs: Sequence[Input]) -> bool:
-    return all([i.metadata.type in _PLAIN for i in inputs])
 
 
 _FEW: WeakValueDictionary[Any, Callable[..., bool]] = WeakValueDictionary()

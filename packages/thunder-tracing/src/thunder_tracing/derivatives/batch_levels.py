@@ -188,12 +188,13 @@ class Batches:
 
         Args:
             number: of the level.
-            results: tensors whose values will be asked for.
+            results: what there will be; the values of the tensors among it are asked for.
         """
         calls, level = self._calls, self._levels.numbered(number)
         with torch._C.DisableTorchFunction():
-            for tensor in results:
-                calls.value(tensor)
+            for result in results:
+                if isinstance(result, T):
+                    calls.value(result)
             written = [e for e in level.examples.values() if e.tensor._memory.version]
             for example in written:
                 calls.value(example.tensor)
@@ -307,7 +308,7 @@ class Batches:
         try:
             examples = [None if c is None else self.add(c, 0, number) for c in cotangents]
             found = self._calls.inner_gradients(outputs, inputs, examples, **options)
-            self.end(number, [f for f in found if f is not None])
+            self.end(number, found)
             return tuple([None if f is None else self.remove(f, number, size, 0) for f in found])
         finally:
             self.leave()
