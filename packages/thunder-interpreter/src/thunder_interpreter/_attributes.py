@@ -1,5 +1,6 @@
 """Attribute access as CPython does it, with the Python code it runs (descriptors, ``__getattr__``) interpreted."""
 
+from collections.abc import Callable
 from types import FunctionType, ModuleType, TracebackType, WrapperDescriptorType
 from typing import Any
 
@@ -7,7 +8,7 @@ from thunder_interpreter._calls import call, call_native, operation
 from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
-from thunder_interpreter._machine import Machine, Outcome
+from thunder_interpreter._machine import Machine, Outcome, Special
 from thunder_interpreter._native_callables import KINDS, tell_of_held
 from thunder_interpreter._natives import replaces
 from thunder_interpreter._pristine import keep_builtins
@@ -368,43 +369,32 @@ operation(STORE, 3)(store)
 operation(DELETE, 2)(delete)
 
 
-@replaces(OBJECT_GET)
-def special_object_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``object.__getattribute__``: the generic lookup, whatever the class overrides."""
-    if kwargs or len(args) != 2 or type(args[1]) is not str:
-        return call_native(frame, OBJECT_GET, args, kwargs)
-    obj, name = args
-    getter = instance_getter(frame.machine, obj, type(obj), name)
-    if getter is not None:
-        return call(frame, *getter, {})
-    return generic(frame, OBJECT_GET, obj, name)
+def generic_lookup(get: Any, kind: type, getter_of: Callable[..., Any]) -> Special:
+    """What one of the generic lookups of objects of a kind does, whatever the class overrides."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if kwargs or len(args) != 2 or type(args[1]) is not str or not isinstance(args[0], kind):
+            return call_native(frame, get, args, kwargs)
+        machine, (obj, name) = frame.machine, args
+        getter: tuple[Any, list[Any]] | None = getter_of(machine, obj, type(obj), name)
+        if getter is not None:
+            return call(frame, *getter, {})
+        try:
+            value = get(obj, name)
+        except AttributeError:
+            if machine.missing_attribute is not None:
+                machine.missing_attribute(obj, name)
+            raise
+        if machine.load_attribute is not None:
+            value = machine.load_attribute(obj, name, value)
+        frame.stack.append(value)
+        return None
+
+    return special
 
 
-@replaces(TYPE_GET)
-def special_type_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``type.__getattribute__``."""
-    if kwargs or len(args) != 2 or type(args[1]) is not str or not isinstance(args[0], type):
-        return call_native(frame, TYPE_GET, args, kwargs)
-    obj, name = args
-    getter = class_getter(frame.machine, obj, type(obj), name)
-    if getter is not None:
-        return call(frame, *getter, {})
-    return generic(frame, TYPE_GET, obj, name)
-
-
-def generic(frame: AnyFrame, get: Any, obj: Any, name: str) -> Outcome:
-    """Push what one of the generic lookups finds natively."""
-    machine = frame.machine
-    try:
-        value = get(obj, name)
-    except AttributeError:
-        if machine.missing_attribute is not None:
-            machine.missing_attribute(obj, name)
-        raise
-    if machine.load_attribute is not None:
-        value = machine.load_attribute(obj, name, value)
-    frame.stack.append(value)
-    return None
+replaces(OBJECT_GET)(generic_lookup(OBJECT_GET, object, instance_getter))
+replaces(TYPE_GET)(generic_lookup(TYPE_GET, type, class_getter))
 
 
 @replaces(OBJECT_SET)
