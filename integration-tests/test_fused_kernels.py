@@ -9,7 +9,11 @@ import torch
 import torch.nn.functional as F
 
 import thunder
+from thunder_autograd import forward_and_backward
+from thunder_executors import cost_in_regions, resolve_executors, transform_for_execution
 from thunder_executors_llvm import LlvmExecutor, executor
+from thunder_ir import trace_of
+from thunder_torch import proxy_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
 
@@ -313,6 +317,31 @@ def test_backward_kernels_compute_again_what_is_cheap():
     own = [p for p in saved if p.name not in {i.name for i in thunder.last_traces(compiled)[-1].inputs}]
     assert sum([p.numel * p.dtype.bytes for p in own]) <= 256 * 256 + 2 * 4 * 256  # the mask, and two numbers per row
     y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w: (y := (x * w).exp()) / y.amax(-1, keepdim=True),
+        lambda x, w: (y := (x * w).exp()) * (y >= y.topk(3)[0][..., -1:]),
+        lambda x, w: (x * w).exp().logsumexp(-1),
+        lambda x, w: (y := (x * w).exp()) - y.max(),
+    ],
+    ids=["greatest", "threshold", "logsumexp", "greatest of all"],
+)
+def test_kernels_that_round_otherwise_than_the_forward_program_find_what_is_equal(program):
+    torch.manual_seed(0)
+    x, w = (torch.randn(64, 40, requires_grad=True) for _ in range(2))
+    trace = trace_of(program, proxy_of(x), proxy_of(w), language=torch_language)
+    made = forward_and_backward(trace, in_regions=cost_in_regions([executor]))
+    forward = transform_for_execution(made.forward, resolve_executors(["torch"])).python_callable()
+    backward = transform_for_execution(made.backward, resolve_executors(["llvm", "torch"])).python_callable()
+    with torch.no_grad():
+        y, saved = forward(x, w)
+        found = backward(*saved, torch.ones_like(y))
+
+    expected = torch.autograd.grad(program(x, w).sum(), (x, w))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_large_tensors_are_in_kernels_where_nobody_names_executors():

@@ -227,6 +227,26 @@ def test_no_copy_is_made_that_saves_nothing(program, shapes, options):
     assert texts(copying.backward) == texts(plain.backward)
 
 
+@pytest.mark.parametrize("options", [{}, {"partition": "fused"}, {"memory_budget": 0.0}], ids=str)
+def test_what_may_be_rounded_otherwise_is_not_compared_again(options):
+    def greatest(x, w):
+        y = toy.wave(x * w)
+        return y * toy.expand(toy.max0(y), x.shape[0])
+
+    split = forward_and_backward(traced(greatest, *[(256, 256)] * 2), in_regions=lambda bound: 1.0, **options)
+
+    assert "mul" in texts(split.backward)
+    assert texts(split.forward).count("equal") == 1
+    assert "equal" not in texts(split.backward)
+
+
+def test_inputs_are_compared_again():
+    split = forward_and_backward(traced(lambda x: toy.sin(toy.max0(x) * 2.0), (256, 256)), in_regions=lambda bound: 1.0)
+
+    assert "equal" in texts(split.backward)
+    assert "equal" not in texts(split.forward)
+
+
 def test_a_budget_lets_what_is_computed_from_inputs_be_computed_again():
     split = forward_and_backward(traced(of_reshaped_sine, *SHAPES[:2]), memory_budget=0.0)
 

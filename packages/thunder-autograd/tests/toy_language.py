@@ -119,6 +119,16 @@ def above(a):
     return a.like(dtype=dtypes.bool8)
 
 
+@operation(OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE, run=np.equal)
+def equal(a, b):
+    return a.like(dtype=dtypes.bool8)
+
+
+@operation(OpTags.REDUCTION, run=lambda a: np.max(a, axis=0))
+def max0(a):
+    return a.like(shape=a.shape[1:])
+
+
 @operation(OpTags.ELEMENTWISE, run=lambda m, a: np.where(m, a, 0.0))
 def masked(m, a):
     return a.like()
@@ -173,6 +183,12 @@ def reshaped_vjp(a):
 @vjp_rule(sum0)
 def sum0_vjp(a):
     return sum0(a), lambda dy: expand(dy, a.shape[0])
+
+
+@vjp_rule(max0)
+def max0_vjp(a):
+    y = max0(a)
+    return y, lambda dy: masked(equal(a, expand(y, a.shape[0])), expand(dy, a.shape[0]))
 
 
 @vjp_rule(expand)

@@ -12,7 +12,7 @@ from thunder_autograd.flow import Network
 from thunder_autograd.owned import roots
 from thunder_autograd.programs import COPIED, Joint, live_calls
 from thunder_autograd.replay import Draws
-from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
+from thunder_autograd.traits import Trait, Traits, bytes_of, is_differentiable, traffic
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies, quickly_made
 
 InRegions = Callable[[BoundSymbol], float | None]
@@ -142,6 +142,7 @@ class _Problem:
         self.outputs = {p.name for p in outputs}
         self.memory = roots(parts.primal, lambda bound: traits.of(bound).may_view or bound.has_tag(OpTags.VIEW))
         self.once = set() if asked else self.computed_from_what_others_own()
+        self.compared = self.comparisons_of_computed_numbers()
         self.producer = {p.name: b for b in parts.primal for p in b.outputs}
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
         self.candidates = self.reachable()
@@ -197,6 +198,26 @@ class _Problem:
         computed = [b for b in self.parts.primal if id(b) in self.needed and self.traits.of(b) is not Trait.VIEW]
         return {id(bound) for bound in computed if depends(bound)}
 
+    def comparisons_of_computed_numbers(self) -> set[int]:
+        """Return the ids of calls whose outcome is saved, as what they compare may be rounded otherwise when it is
+        computed again: a row that is compared with its greatest element has no element that is equal to it then."""
+        given = {p.name for p in self.parts.inputs}
+        made = {p.name: b for b in self.parts.primal for p in b.outputs}
+
+        def computed(proxy: Proxy) -> Trait | None:
+            root = self.memory.get(proxy.name, proxy.name)
+            if root in given or not any([isinstance(p, TensorProxy) for p in made[root].inputs]):
+                return None
+            return self.traits.of(made[root])
+
+        found = set()
+        for bound in self.parts.primal:
+            if _is_comparison(bound):
+                traits = [computed(p) for p in bound.inputs if isinstance(p, TensorProxy)]
+                if None not in traits and Trait.CHEAP in traits:
+                    found.add(id(bound))
+        return found
+
     def sizes(self) -> dict[str, float]:
         """Bytes by name of value. A view keeps all of what it is a view of alive."""
         size: dict[str, float] = {}
@@ -241,7 +262,11 @@ class _Problem:
             if bound.has_tag(OpTags.RECOMPUTE):
                 return 0.0
             return drawing(bound) if heavy else math.inf
-        if bound.has_tag(OpTags.RECOMPUTE) or id(bound) not in self.needed:
+        if bound.has_tag(OpTags.RECOMPUTE):
+            return 0.0
+        if id(bound) in self.compared:
+            return math.inf
+        if id(bound) not in self.needed:
             return 0.0
         if id(bound) in self.once or (trait > Trait.CHEAP and not heavy):
             return math.inf
@@ -337,6 +362,12 @@ class _Problem:
             else:
                 low, less = middle + 1, tried
         return best.saved
+
+
+def _is_comparison(bound: BoundSymbol) -> bool:
+    """Whether a call compares floating-point numbers of two tensors, element by element."""
+    read = {p.name for p in bound.inputs if is_differentiable(p)}
+    return len(read) > 1 and all([isinstance(p, TensorProxy) and p.dtype.is_bool for p in bound.outputs])
 
 
 def _time(bound: BoundSymbol, traits: Traits) -> float:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DimensionError, DType, DTypeError, ShapeError, TensorProxy, dtypes
+from thunder_ir import DimensionError, DType, DTypeError, OpTags, ShapeError, TensorProxy, current_builder, dtypes
 from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor
 from thunder_lang.elementwise_unary import abs, isfinite
 from thunder_lang.language import core
@@ -274,8 +274,9 @@ def logsumexp(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> Tensor
     if a.numel == 0:
         return _kept(as_tensor(prims.log(prims.sum(prims.exp(a), dims))), dims, keepdim)
     real = as_tensor(prims.real(a)) if a.dtype.is_complex else a
-    largest = as_tensor(prims.amax(real, dims))
-    largest = as_tensor(prims.where(isfinite(largest), largest, 0.0))
+    with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):  # the result does not depend on what is subtracted
+        largest = as_tensor(prims.amax(real, dims))
+        largest = as_tensor(prims.where(isfinite(largest), largest, 0.0))
     wide = prims.broadcast_in_dim(largest, a.shape, tuple([d for d in range(a.ndim) if d not in dims]))
     total = prims.log(prims.sum(prims.exp(prims.sub(a, convert(wide, a.dtype))), dims))
     return _kept(as_tensor(prims.add(total, convert(largest, a.dtype))), dims, keepdim)
