@@ -8,7 +8,7 @@ from torch import nn
 from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
-from thunder_frontend import AcquisitionError, cache_misses, jit
+from thunder_frontend import AcquisitionError, FallbackWarning, cache_misses, jit
 
 
 @pytest.fixture
@@ -79,6 +79,26 @@ def test_scripted_functions_run_in_programs():
     torch.testing.assert_close(compiled(x), program(x))
     ours, eagers = (torch.autograd.grad(f(x).sum(), x)[0] for f in (compiled, program))
     torch.testing.assert_close(ours, eagers)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_runs_scripted_functions_in_threads_of_its_own_is_split_off():
+    def both(x):
+        tasks = [torch.jit.fork(softclamp, x * i) for i in range(2)]
+        return sum(map(torch.jit.wait, tasks))
+
+    def program(x):
+        return both(x.sin()) + 1
+
+    x = torch.randn(3, requires_grad=True)
+    with pytest.raises(AcquisitionError, match=r"calls fork\(\)"):
+        jit(program, fallback="error")(x)
+    compiled = jit(program, fallback="split")
+    with pytest.warns(FallbackWarning, match=r"both runs in Python: the program calls fork\(\)"):
+        torch.testing.assert_close(compiled(x), program(x))
+    ours, eagers = (torch.autograd.grad(f(x).sum(), x)[0] for f in (compiled, program))
+    torch.testing.assert_close(ours, eagers)
+    assert cache_misses(compiled) == 1
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -84,6 +84,7 @@ for _module, _names in {
     "resource": "getrusage", "_tracemalloc": "get_traced_memory get_tracemalloc_memory _get_traces",
     "_thread": "stack_size _count start_new_thread start_new start_joinable_thread", "atexit": "_ncallbacks",
     "torch._C": "_cuda_jiterator_compile_and_launch_kernel",  # not by the dispatcher: it reads memory, fake or not
+    "torch.jit._async": "fork",  # code in C calls operators in another thread
 }.items():  # fmt: skip
     file_named(REFUSED, _module, _names)  # what looks like a question about the size of stacks sets it
 
