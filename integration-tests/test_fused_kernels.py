@@ -331,17 +331,29 @@ def test_backward_kernels_compute_again_what_is_cheap():
 )
 def test_kernels_that_round_otherwise_than_the_forward_program_find_what_is_equal(program):
     torch.manual_seed(0)
-    x, w = (torch.randn(64, 40, requires_grad=True) for _ in range(2))
-    trace = trace_of(program, proxy_of(x), proxy_of(w), language=torch_language)
-    made = forward_and_backward(trace, in_regions=cost_in_regions([executor]))
-    forward = transform_for_execution(made.forward, resolve_executors(["torch"])).python_callable()
-    backward = transform_for_execution(made.backward, resolve_executors(["llvm", "torch"])).python_callable()
-    with torch.no_grad():
-        y, saved = forward(x, w)
-        found = backward(*saved, torch.ones_like(y))
+    check_kernels_behind_eager_operators(program, *[torch.randn(64, 40, requires_grad=True) for _ in range(2)])
 
+
+def test_kernels_that_round_otherwise_than_the_forward_program_index_the_same():
+    def program(x, w):
+        return w.take_along_dim((x * x).log().exp().sqrt().long(), 1) * x  # integers, as far as nothing is rounded
+
+    x = (torch.arange(64 * 40) % 40 + 1.0).view(64, 40).requires_grad_()
+    check_kernels_behind_eager_operators(program, x, torch.randn(64, 50, requires_grad=True))
+
+
+def check_kernels_behind_eager_operators(program, x, w):
+    """Compare the gradients of two tensors with eager's, where kernels compute again what PyTorch's operators did."""
+    trace = trace_of(program, proxy_of(x), proxy_of(w), language=torch_language)
     expected = torch.autograd.grad(program(x, w).sum(), (x, w))
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    for partition in ("min-cut", "fused"):
+        made = forward_and_backward(trace, in_regions=cost_in_regions([executor]), partition=partition)
+        forward = transform_for_execution(made.forward, resolve_executors(["torch"])).python_callable()
+        backward = transform_for_execution(made.backward, resolve_executors(["llvm", "torch"])).python_callable()
+        with torch.no_grad():
+            y, saved = forward(x, w)
+            found = backward(*saved, torch.ones_like(y))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_large_tensors_are_in_kernels_where_nobody_names_executors():

@@ -142,7 +142,7 @@ class _Problem:
         self.outputs = {p.name for p in outputs}
         self.memory = roots(parts.primal, lambda bound: traits.of(bound).may_view or bound.has_tag(OpTags.VIEW))
         self.once = set() if asked else self.computed_from_what_others_own()
-        self.compared = self.comparisons_of_computed_numbers()
+        self.decided = self.decided_by_rounding()
         self.producer = {p.name: b for b in parts.primal for p in b.outputs}
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
         self.candidates = self.reachable()
@@ -198,9 +198,11 @@ class _Problem:
         computed = [b for b in self.parts.primal if id(b) in self.needed and self.traits.of(b) is not Trait.VIEW]
         return {id(bound) for bound in computed if depends(bound)}
 
-    def comparisons_of_computed_numbers(self) -> set[int]:
-        """Return the ids of calls whose outcome is saved, as what they compare may be rounded otherwise when it is
-        computed again: a row that is compared with its greatest element has no element that is equal to it then."""
+    def decided_by_rounding(self) -> set[int]:
+        """Return the ids of calls whose outcome is saved, as what they read may be rounded otherwise the second time.
+
+        No element of a row would be equal to its greatest one then, or another element be indexed.
+        """
         given = {p.name for p in self.parts.inputs}
         made = {p.name: b for b in self.parts.primal for p in b.outputs}
 
@@ -212,7 +214,7 @@ class _Problem:
 
         found = set()
         for bound in self.parts.primal:
-            if _is_comparison(bound):
+            if _decides(bound):
                 traits = [computed(p) for p in bound.inputs if isinstance(p, TensorProxy)]
                 if None not in traits and Trait.CHEAP in traits:
                     found.add(id(bound))
@@ -264,7 +266,7 @@ class _Problem:
             return drawing(bound) if heavy else math.inf
         if bound.has_tag(OpTags.RECOMPUTE):
             return 0.0
-        if id(bound) in self.compared:
+        if id(bound) in self.decided:
             return math.inf
         if id(bound) not in self.needed:
             return 0.0
@@ -364,10 +366,13 @@ class _Problem:
         return best.saved
 
 
-def _is_comparison(bound: BoundSymbol) -> bool:
-    """Whether a call compares floating-point numbers of two tensors, element by element."""
+def _decides(bound: BoundSymbol) -> bool:
+    """Whether a call compares floating-point numbers of two tensors, element by element, or makes integers of one's."""
+    if not (bound.has_tag(OpTags.ELEMENTWISE) or bound.has_tag(OpTags.CAST)):
+        return False
     read = {p.name for p in bound.inputs if is_differentiable(p)}
-    return len(read) > 1 and all([isinstance(p, TensorProxy) and p.dtype.is_bool for p in bound.outputs])
+    made = [p.dtype for p in bound.outputs if isinstance(p, TensorProxy)]
+    return all([not dtype.is_inexact and len(read) > dtype.is_bool for dtype in made])
 
 
 def _time(bound: BoundSymbol, traits: Traits) -> float:
