@@ -55,6 +55,7 @@ WRONG = {
     "attribute": lambda x: x.no_such_thing,
     "keyword": lambda x: x.sum(no_such=1),
     "shapes": lambda x: x @ torch.ones(5),
+    "a list": lambda x: torch.broadcast_tensors([x, x[0]]),
 }
 
 

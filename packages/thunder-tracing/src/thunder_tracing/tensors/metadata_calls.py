@@ -85,13 +85,6 @@ def _len(calls: WriteCalls, tensor: T) -> Any:
     return int(shape[0])
 
 
-@answers(T.__iter__)
-def _iter(calls: WriteCalls, tensor: T) -> Any:
-    if not calls.traced(tensor)._proxy.shape:
-        raise TypeError("iteration over a 0-d tensor")
-    return iter(calls(T.unbind, (tensor, 0), {}))
-
-
 @answers(getter("_version"))
 def _version(calls: WriteCalls, tensor: T) -> Any:
     if not isinstance(tensor, TracedTensor):  # one that stands in for the layout of another
@@ -257,13 +250,13 @@ def _broadcast_tensors(calls: WriteCalls, *tensors: Any) -> Any:
 
     Where only the run tells whether shapes are the same, views are made whose sizes it checks.
     """
-    given, shapes = _given_and_shapes(calls, torch.broadcast_tensors, tensors, {})
-    values = calls.values(given)
+    values = calls.values(tensors)
+    shapes = _shapes(calls, torch.broadcast_tensors, values, {})
     if has_unknown_sizes(values):
         shapes = [_common_shape([tuple(value.shape) for value in values])] * len(values)
     return tuple([
         tensor if surely_equal(shape, tuple(value.shape)) else calls(T.expand, (tensor, shape), {})
-        for tensor, value, shape in zip(given, values, shapes, strict=True)
+        for tensor, value, shape in zip(tensors, values, shapes, strict=True)
     ])  # fmt: skip
 
 
@@ -280,16 +273,16 @@ def _common_shape(shapes: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(common)
 
 
-def _given_and_shapes(calls: WriteCalls, function: Any, tensors: Any, kwargs: Any) -> tuple[Any, list[tuple[Any, ...]]]:
-    """Return the tensors that are given one by one, or as a sequence, and the shape of what each of them becomes."""
-    given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
-    return given, [tuple(p.shape) for p in calls.on_values(function, calls.values(given), kwargs)]
+def _shapes(calls: WriteCalls, function: Any, values: Any, kwargs: Any) -> list[tuple[Any, ...]]:
+    """Return the shape of what each of several tensors becomes."""
+    return [tuple(p.shape) for p in calls.on_values(function, values, kwargs)]
 
 
 @answers(torch.meshgrid)
 def _meshgrid(calls: WriteCalls, *tensors: Any, indexing: object = None) -> Any:
     """Each as a view of its own: along one dimension, the same along all others."""
-    given, shapes = _given_and_shapes(calls, torch.meshgrid, tensors, {"indexing": indexing or "ij"})
+    given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
+    shapes = _shapes(calls, torch.meshgrid, calls.values(given), {"indexing": indexing or "ij"})
     places = list(range(len(given)))
     if indexing == "xy":
         places[:2] = places[1::-1]
