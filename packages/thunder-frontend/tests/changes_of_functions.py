@@ -35,6 +35,15 @@ case(
     "SET_F1B(tensor(1, 2, 3))",
 )
 case(
+    "closures with one name for two things",
+    "def _(kept):\n    def inner(v):\n        return v * kept * getattr(kept, 'scale', 1.0) + (1.0 if kept.is_leaf else 2.0)\n    def change(new):\n        nonlocal kept\n        kept = new\n    return inner, change\nF1C, SET_F1C = _(nn.Parameter(tensor(1, 2, 3)))\nT1C = nn.Parameter(tensor(4, 5, 6))\nF1D, SET_F1D = _(T1C)",
+    "y = F1C(y) + F1D(y)",
+    "T1C.scale = 3.0",
+    "SET_F1C(T1C)",
+    "SET_F1D(nn.Parameter(tensor(4, 5, 6)) * 1.0)",
+    "SET_F1C(nn.Parameter(tensor(4, 5, 6)) * 1.0)",
+)
+case(
     "closure container",
     "def _(k):\n    return (lambda v: v * k['a'][1]), k\nF2, K2 = _({'a': [1, 2.0]})",
     "y = F2(y)",

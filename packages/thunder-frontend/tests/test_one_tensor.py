@@ -9,7 +9,7 @@ import operator
 import pytest
 import torch
 
-from thunder_frontend import jit
+from thunder_frontend import jit, last_prologue_traces
 
 WAYS = """
 d['w']
@@ -259,3 +259,17 @@ def test_parameters_that_a_program_ties_are_met_once():
         assert torch.equal(compiled(x, *ours), program(x, *eagers))
         assert torch.equal(ours[0].weight, eagers[0].weight) and torch.equal(ours[1].bias, eagers[1].bias)
         assert ours[1].weight is ours[0].weight
+
+
+def test_parameters_of_a_module_that_is_met_twice_are_not_compared_with_themselves():
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = self.second = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.first(x) + self.second(x)
+
+    compiled = jit(Twice())
+    compiled(torch.ones(2, 3))
+    assert ".weight is " not in str(last_prologue_traces(compiled)[0])

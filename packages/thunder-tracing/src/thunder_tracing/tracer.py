@@ -153,7 +153,7 @@ class Tracer(WriteCalls):
         dims = self.symbolic_dimensions(tensor, source) if tensor.is_contiguous() else frozenset()
         if dims:
             self.numbers += make_symbolic(proxy, dims, self.builder.names.fresh, source)
-            self.external.require(ToldGuard(source, torch.Tensor.is_contiguous, True), str(source), "contiguous")
+            self.external.require(ToldGuard(source, torch.Tensor.is_contiguous, True), id(source), "contiguous")
         self.shadows.meet(proxy, tensor, source)
         traced = self.new_traced(proxy, type(tensor))
         own_storage(traced, tensor)
@@ -184,9 +184,9 @@ class Tracer(WriteCalls):
         return RunArray(self, tensor, (value, another), symbolic=number)
 
     def _require_same(self, known: TracedTensor, source: Source) -> None:
-        first = known.source
-        if str(first) != str(source):
-            self.external.require(SameObjectGuard(source, first), str(source), str(first), "same tensor")
+        first, way = known.source, source.question or id(source)
+        if source is not first and way != first.question:
+            self.external.require(SameObjectGuard(source, first), way, id(first), "same tensor")
 
     def is_forgotten(self, tensor: TracedTensor) -> bool:
         """Whether autograd, which writes the history of a view again, finds none of what it views.

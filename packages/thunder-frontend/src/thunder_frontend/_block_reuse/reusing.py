@@ -216,13 +216,13 @@ class ReusedBlock:
 
         def guard_it() -> None:
             moved = guard.moved(self._moved(source))
-            words: dict[Any, Any] = {}  # by which the fact tells whose it is
             first, now = source, moved.source
+            ids = {id(first): id(now)}  # by which the fact tells whose it is
             while not first.is_held:
-                words |= {id(first): id(now), str(first): str(now)}
                 first, now = _known(first.base), _known(now.base)
-            words |= {id(first): id(now), str(first): str(now), id(first.held): id(self._evaluated(first))}
-            self.external.require(moved, *[words.get(w, w) if w.__class__ in (int, str) else w for w in what])
+                ids[id(first)] = id(now)
+            ids[id(first.held)] = id(self._evaluated(first))
+            self.external.require(moved, *[ids.get(w, w) if w.__class__ is int else w for w in what])
 
         return guard_it
 

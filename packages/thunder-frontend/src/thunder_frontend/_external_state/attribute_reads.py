@@ -174,7 +174,7 @@ class AttributeReads:
         self._classes.lookup(class_of(tensor), name)
         if source is not None and not self._external.mutations.written_at(tensor, "attribute", name):
             own = Source(source, "attribute", "__dict__")
-            self._external.require(MembershipGuard(own, (name,), False), str(source), name, "absent")
+            self._external.require(MembershipGuard(own, (name,), False), id(source), name, "absent")
 
 
 def _computes_attributes(cls: type) -> bool:

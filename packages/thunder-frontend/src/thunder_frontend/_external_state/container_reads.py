@@ -203,4 +203,4 @@ class ContainerReads:
         if isinstance(container, dict) and source is not None:
             inside = source if container is write.target else Source(source, "attribute", "__dict__")
             present = write.before is not MISSING
-            self._external.require(MembershipGuard(inside, (write.key,), present), str(inside), write.key, "deleted")
+            self._external.require(MembershipGuard(inside, (write.key,), present), id(container), write.key, "deleted")

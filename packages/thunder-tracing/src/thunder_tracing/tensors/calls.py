@@ -439,7 +439,7 @@ class Calls(Recorder):
         source = tensor.source
         if source is not None:
             said = Source(source, "attribute", name)
-            self.external.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
+            self.external.require(ValueGuard(Source(said, "call", ()) if call else said, value), id(source), name)
         return value
 
     def is_view(self, tensor: TracedTensor) -> bool:

@@ -131,7 +131,7 @@ class Leaves:
         viewed = Source(tensor.source, "attribute", "_base")
         for name in ("requires_grad", "is_leaf"):
             guard = ValueGuard(Source(viewed, "attribute", name), getattr(base, name))
-            self._calls.external.require(guard, str(viewed), name)
+            self._calls.external.require(guard, id(tensor.source), "_base", name)
         return bool(base.requires_grad and base.is_leaf)
 
     def possible(self) -> list[TracedTensor]:

@@ -84,7 +84,7 @@ class Shadows:
         if followed is not None:
             with torch.no_grad(), torch._C.DisableTorchFunction():
                 self._of[proxy.name] = followed.shadow(tensor)
-            self._require(ToldGuard(source, followed.told, followed.told(tensor)), str(source), "told")
+            self._require(ToldGuard(source, followed.told, followed.told(tensor)), id(source), "told")
 
     def of(self, proxy: TensorProxy) -> torch.Tensor | None:
         """Return the shadow of a value; ``None`` if it is a plain tensor."""

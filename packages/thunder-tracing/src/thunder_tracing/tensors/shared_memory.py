@@ -112,7 +112,7 @@ class SharedMemory:
                     "program writes what autograd records; pass a clone of it"
                 )
             base = Source(source, "attribute", "_base")
-            self.calls.external.require(SharedStorageGuard(source, base), str(source), "memory of what it views")
+            self.calls.external.require(SharedStorageGuard(source, base), id(source), "memory of what it views")
 
     # --- parts of memory that is written ---------------------------------------------------------------------------
 
@@ -135,12 +135,12 @@ class SharedMemory:
             self.calls.take_in(base, viewed)
         elif viewed is not None:
             guard = SameObjectGuard(Source(source, "attribute", "_base"), viewed.source)
-            self.calls.external.require(guard, str(source), "_base")
+            self.calls.external.require(guard, id(source), "_base")
         made = self._of_memory(tensor, storage, source, slot) if viewed is None else self._view(tensor, viewed, source)
         self.calls.ask(made, "_is_view", is_view, call=True)
         first = self._wholes[storage]._input.source.base
         if first is not source:
-            self.calls.external.require(SharedStorageGuard(source, first), str(source), str(first), "shared storage")
+            self.calls.external.require(SharedStorageGuard(source, first), id(source), id(first), "shared storage")
         return made
 
     def _of_memory(self, tensor: T, storage: int, source: Source, slot: Any) -> TracedTensor:
@@ -184,8 +184,8 @@ class SharedMemory:
 
     def _guarded(self, tensor: T, proxy: Any, source: Source) -> TracedTensor:
         require = self.calls.external.require
-        require(TensorGuard(source, metadata_of(tensor)), str(source), "metadata")
-        require(ToldGuard(source, place_in_storage, place_in_storage(tensor)), str(source), "place in storage")
+        require(TensorGuard(source, metadata_of(tensor)), id(source), "metadata")
+        require(ToldGuard(source, place_in_storage, place_in_storage(tensor)), id(source), "place in storage")
         traced: TracedTensor = self.calls.new_traced(proxy, type(tensor))
         traced._argument, traced._given = source, tensor
         return traced
