@@ -228,6 +228,7 @@ class CompiledFunction(CompileData):
                 if isinstance(error, AcquisitionError) and error.sees:
                     way = path  # the other ways end before the frame that is lost, and would again
 
+    @collector_paused()
     def _keep(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let later calls use a specialisation."""
         newest = self.compiled[-EXPLAINED:]
