@@ -130,6 +130,22 @@ def test_what_is_around_a_reduction_is_in_its_kernel():
     torch.testing.assert_close(made.python_callable()(x), torch.softmax(x * 0.5, 1))
 
 
+@pytest.mark.parametrize("before", range(8))
+def test_what_waits_in_the_place_of_an_output_is_read_before_that_is_written(before):
+    """Which value waits in which output depends on names, which are numbered."""
+
+    def program(a, b):
+        for _ in range(before):
+            a = prims.mul(a, 1.01)
+        return softmax(a, 1), softmax(prims.mul(b, 0.5), 1)
+
+    a, b = torch.randn(5, 40), torch.randn(5, 40)
+    first, second = run(program, a, b)
+
+    torch.testing.assert_close(first, torch.softmax(a * 1.01**before, 1))
+    torch.testing.assert_close(second, torch.softmax(b * 0.5, 1))
+
+
 @pytest.mark.parametrize("shape", [(8, 3), (2, 3, 4), (24,), (3, 8), (1, 24), (4, 6), (6, 2, 2)], ids=str)
 @pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)], ids=str)
 def test_what_is_written_in_another_shape_is_computed_with_the_reduction(shape, dims):

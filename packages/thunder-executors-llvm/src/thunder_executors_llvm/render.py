@@ -301,6 +301,8 @@ class _Kernel:
         needed = self.needed([s for _, s in due], waiting) - known
 
         def write(at: str, lanes: str) -> None:
+            for name in [n for n in waiting if n in needed]:  # before anything is written where they are
+                self.values[name] = self.memory.neighbours(waiting[name], self.dtypes[name], at, lanes, self.values)
             for position, statement in self.statements:
                 if isinstance(statement, Store) and (position, statement) in due:
                     self.memory.store(position, self.values[statement.value], at, lanes, self.values)
@@ -308,12 +310,7 @@ class _Kernel:
                     one = self.accumulators[statement.name]
                     place = self.memory.position(position, at, self.values) if one.finds_place else None
                     one.add(self.emit, self.values[statement.operand], place, lanes)
-                elif isinstance(statement, Store) or statement.name not in needed:
-                    continue
-                elif statement.name in waiting:
-                    left, dtype = waiting[statement.name], self.dtypes[statement.name]
-                    self.values[statement.name] = self.memory.neighbours(left, dtype, at, lanes, self.values)
-                else:
+                elif not isinstance(statement, Store) and statement.name in needed and statement.name not in waiting:
                     self.values[statement.name] = self.statement(position, statement, at, lanes)
             for hold in self.plan.held:
                 if hold.stage == stage:
