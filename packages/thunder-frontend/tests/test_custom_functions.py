@@ -156,6 +156,37 @@ def test_what_forward_writes_without_saying_so_is_written(requires_grad):
     same_as_eager(lambda x, y: (WritesUnmarked.apply(x, y), y), randn(3, requires_grad=requires_grad), randn(3))
 
 
+class ClampedUnmarked(Function):
+    """Returns the argument that it writes without saying so, as straight-through estimators of quantised weights do."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp_(-0.5, 0.5)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def test_steps_train_what_forward_writes_without_saying_so_and_returns():
+    given, x = randn(3, 4), randn(2, 4)
+
+    def trained(compiled):
+        weight = torch.nn.Parameter(given.clone())
+
+        def step(x):
+            loss = torch.nn.functional.linear(x, ClampedUnmarked.apply(weight[:])).square().sum()
+            loss.backward()
+            with torch.no_grad():
+                weight.sub_(weight.grad, alpha=0.1)
+            return loss.detach()
+
+        run = jit(step, fallback="error") if compiled else step
+        return [run(x), run(x), weight.detach(), weight.grad]
+
+    torch.testing.assert_close(trained(True), trained(False))
+
+
 def test_a_view_that_forward_returns_is_a_view():
     same_as_eager(writes_to_the_alias, randn(3, 1))
 

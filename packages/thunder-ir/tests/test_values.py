@@ -242,6 +242,13 @@ def test_arithmetic_on_dimensions_is_recorded_even_inside_a_composite():
     assert trace.output.type_string == "float32[i1]"
 
 
+def test_a_call_that_returns_one_new_value_twice_is_recorded():
+    twice = Symbol("twice", "toys", decomposition=lambda a: (toys.exp(a),) * 2, language=toys.language)
+    trace = verify(trace_of(lambda x: twice(x)[1], Tensor((4,)), language=toys.language))
+    assert [b.symbol.name for b in trace.bound_symbols] == ["twice"]
+    assert trace.output.name in [p.name for p in trace.bound_symbols[0].outputs]
+
+
 def test_importing_the_package_loads_neither_torch_nor_numpy():
     program = "import sys, thunder_ir, thunder_ir.passes; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -15,7 +15,7 @@ from thunder_ir.names import Names
 from thunder_ir.number_proxies import NumberProxy
 from thunder_ir.proxies import Proxy
 from thunder_ir.tensor_proxies import TensorProxy
-from thunder_ir.trees import flat_proxies, substitute
+from thunder_ir.trees import flat_proxies, map_values, substitute
 
 
 class OpTags(Enum):
@@ -276,7 +276,7 @@ def bind(builder: Builder, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[s
     """Record a call whose output proxies are known; name those that have no name; return the output.
 
     A call that returns one of its own inputs and nothing new is not an operation and is not recorded.
-    An input among several outputs gets a name of its own as an output.
+    An input among several outputs gets a name of its own as an output, as does a value that is there twice.
     """
     names = builder.names
     if isinstance(output, Proxy):
@@ -285,16 +285,16 @@ def bind(builder: Builder, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[s
         output.name = names.fresh(output.prefix)
     else:
         outputs = flat_proxies(output)
-        aliases: dict[str, Any] = {}
+        aliases = {proxy.name: proxy for proxy in outputs if proxy.name}
         for proxy in outputs:
             if not proxy.name:
                 proxy.name = names.fresh(proxy.prefix)
-            else:
-                aliases[proxy.name] = proxy
         if aliases:
             if len(aliases) == len({p.name for p in outputs}) and not symbol.tags & EFFECTS:
                 return output
-            output = _apart(output, aliases, builder)
+            output = substitute(output, {name: _another(p, builder) for name, p in aliases.items()})
+        if len({p.name for p in outputs}) < len(outputs):
+            output = _each_once(output, builder)
     location = builder.locate() if builder.locate is not None else None
     bound = BoundSymbol(symbol, args, kwargs, output, location, builder.tags)
     if isinstance(output, NumberProxy):
@@ -306,6 +306,17 @@ def bind(builder: Builder, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[s
 EFFECTS = frozenset({OpTags.DONT_DCE, OpTags.IN_PLACE})
 
 
-def _apart(output: Any, aliases: dict[str, Any], builder: Builder) -> Any:
-    """Rename outputs that carry a name given earlier, so that every name is defined once."""
-    return substitute(output, {name: p.renamed(builder.names.fresh(p.prefix)) for name, p in aliases.items()})
+def _another(proxy: Proxy, builder: Builder) -> Proxy:
+    return proxy.renamed(builder.names.fresh(proxy.prefix))
+
+
+def _each_once(output: Any, builder: Builder) -> Any:
+    """Rename outputs that carry the name of another one, so that every name is defined once."""
+    seen: set[str] = set()
+
+    def own(value: Any) -> Any:
+        one = _another(value, builder) if isinstance(value, Proxy) and value.name in seen else value
+        seen.update([one.name] if isinstance(one, Proxy) else [])
+        return one
+
+    return map_values(own, output)
