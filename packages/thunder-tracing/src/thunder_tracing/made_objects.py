@@ -206,7 +206,7 @@ def cell_of(*contents: Any) -> Any:
     return types.CellType(*contents)
 
 
-def _cell(value: Any) -> Parts:
+def _cell(value: types.CellType) -> Parts:
     try:
         return cell_of, (value.cell_contents,)
     except ValueError:

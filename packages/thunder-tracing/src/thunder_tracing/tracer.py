@@ -247,7 +247,7 @@ class Tracer(WriteCalls):
 
     # --- what it came to -------------------------------------------------------------------------------------------
 
-    def finish(self, result: Any) -> tuple[Trace, Outcome]:
+    def finish(self, result: object) -> tuple[Trace, Outcome]:
         """Return the computation, and what the program leaves behind, when user code has returned ``result``."""
         outcome = Outcome(self, result)
         self.levels.check(outcome.proxies)

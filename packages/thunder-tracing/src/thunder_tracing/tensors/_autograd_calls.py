@@ -150,7 +150,7 @@ def _data(calls: WriteCalls, tensor: T) -> Any:
 
 
 @answers(NATIVE.data.__set__)
-def _set_data(calls: WriteCalls, tensor: T, value: Any) -> None:
+def _set_data(calls: WriteCalls, tensor: T, value: torch.Tensor) -> None:
     with torch._C.DisableTorchFunctionSubclass():
         calls.exchange_memory(calls.traced(tensor), calls.traced(value))
 

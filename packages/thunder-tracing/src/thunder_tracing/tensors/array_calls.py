@@ -23,7 +23,7 @@ def numpy() -> Any:
     return sys.modules["numpy"]
 
 
-def as_tensor(value: Any) -> T:
+def as_tensor(value: object) -> T:
     """Return the tensor in whose place a program has an array or a scalar, with its memory if it is an array.
 
     Raises:

@@ -263,7 +263,7 @@ class Calls(Recorder):
                 self.levels.check_recorded(bound[count:])
         return output
 
-    def number_of(self, tensor: Any) -> Any:
+    def number_of(self, tensor: torch.Tensor) -> Any:
         """Return a tensor of one integer as a number, where PyTorch takes it for one."""
         known = self.known_value(tensor)
         if known is not None:
