@@ -140,6 +140,74 @@ def test_operators_on_the_bits_of_sizes_fix_them():
     assert cache_misses(compiled) == 2
 
 
+def adds(y, n):
+    y += n
+    return y
+
+
+def subtracts(y, n):
+    y -= n
+    return y
+
+
+def multiplies(y, n):
+    y *= n
+    return y
+
+
+def divides(y, n):
+    y /= n
+    return y
+
+
+def divides_to_whole(y, n):
+    y //= n
+    return y
+
+
+def takes_the_rest(y, n):
+    y %= n
+    return y
+
+
+def raises(y, n):
+    y **= n
+    return y
+
+
+@pytest.mark.parametrize("write", [adds, subtracts, multiplies, divides, divides_to_whole, takes_the_rest, raises])
+@pytest.mark.parametrize("number", [lambda x, n: n, lambda x, n: x.shape[0], lambda x, n: x.sum().item()])
+def test_operators_that_write_take_open_numbers_in_place(write, number):
+    def program(x, n):
+        y = x * 2
+        first = y[:1]
+        return y, first is write(first, number(x, n))
+
+    compiled = jit(program, fallback="error")
+    for n in (3, 4, 5, 6):
+        x = torch.arange(1.0, n + 1)
+        torch.testing.assert_close(compiled(x, n), program(x, n))
+    assert cache_misses(compiled) == 2
+
+
+def test_counters_among_the_state_of_modules_are_written_by_open_numbers():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = torch.tensor(0)
+
+        def forward(self, x):
+            self.seen += x.numel()
+            return self.seen
+
+    counts = Counts()
+    seen, compiled = counts.seen, jit(counts, fallback="error")
+    results = [compiled(torch.ones(n)) for n in (3, 4, 5)]
+
+    assert counts.seen is seen and seen == 12
+    assert all(r is seen for r in results)
+
+
 def test_whether_a_quotient_of_sizes_is_whole_is_a_constraint():
     compiled = symbolic(lambda x: x if (x.shape[0] / 4).is_integer() else x * divmod(x.shape[0], 4)[1])
     for n in (4, 8, 6, 7, 12):

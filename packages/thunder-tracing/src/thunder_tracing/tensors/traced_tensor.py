@@ -180,7 +180,8 @@ def _goes_round(name: str) -> Any:
 _OPERATORS = tuple([
     f"__{name}__" for name in (
         "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod",
-        "pow", "rpow", "eq", "ne", "lt", "le", "gt", "ge", "getitem",
+        "pow", "rpow", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow",
+        "eq", "ne", "lt", "le", "gt", "ge", "getitem",
     )
 ])  # fmt: skip
 AS_THEY_WERE = {name: getattr(torch.Tensor, name) for name in (*_OPERATORS, "__float__", "__int__", "__len__")}
