@@ -129,6 +129,23 @@ def test_decompositions_refuse_what_pytorch_refuses(op):
                 record(partial(_told, symbol, args, kwargs), tensors_of(args, kwargs), language=torch_language)
 
 
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("oi,bihw->bohw", [(3, 3), (2, 3, 4, 5)]), ("bihw,oi->bohw", [(2, 3, 4, 5), (3, 3)]),
+        ("ijk,kl->ilj", [(2, 3, 4), (4, 5)]), ("bhid,bhjd->bihj", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+    ],
+)  # fmt: skip
+def test_products_that_are_permuted_lie_as_pytorchs(equation, shapes):
+    operands = [torch.randn(shape) for shape in shapes]
+    proxies = [proxy_of(t, f"a{i}") for i, t in enumerate(operands)]
+
+    made = record(lambda *given: find_symbol(torch.einsum)(equation, *given), proxies, language=torch_language)
+
+    assert made.output.strides == torch.einsum(equation, *operands).stride()
+
+
 def test_tensors_with_gaps_are_pytorchs_to_lay_out():
     x = proxy_of(torch.ones(2, 3, 4, 4).contiguous(memory_format=torch.channels_last), "x")
     weight = proxy_of(torch.ones(5, 3, 1, 1), "weight")

@@ -89,7 +89,8 @@ def layout_of(origin: Callable[..., Any], tags: frozenset[OpTags]) -> Layout | N
         return _in_their_order
     if OpTags.REDUCTION in tags:
         return _in_rows_of_one
-    return _in_rows_of_rows if OpTags.MATMUL in tags else None
+    product = OpTags.MATMUL in tags and not has_trait(origin, Trait.OTHERWISE_ON_META)  # not what permutes one
+    return _in_rows_of_rows if product else None
 
 
 def _only_tensors(origin: Callable[..., Any]) -> frozenset[int]:
