@@ -92,7 +92,7 @@ def step(pick: random.Random, values: list[Any]) -> Any:
     a = pick.choice(values)
     alike = [v for v in values if v.shape == a.shape and v.dtype is a.dtype]
     b = pick.choice(alike)
-    kind = pick.randrange(12)
+    kind = pick.randrange(15)
     if kind <= 3 and not (a.dtype.is_bool):
         return getattr(prims, pick.choice(BINARY))(a, b if pick.random() < 0.8 else 2)
     if kind == 4:
@@ -117,6 +117,8 @@ def step(pick: random.Random, values: list[Any]) -> Any:
     if kind == 11 and a.ndim and not a.dtype.is_bool and math.prod(a.shape) < LARGEST and pick.random() < 0.4:
         columns, rows = (*a.shape, 1), (*a.shape[:-1], 1, a.shape[-1])
         return prims.matmul(prims.reshape(a, columns), prims.reshape(b, rows))
+    if kind >= 12 and a.ndim and a.dtype.is_floating:
+        return normalised(pick, a)
     if a.dtype.is_floating:
         return getattr(prims, pick.choice(FLOAT_UNARY))(a)
     return prims.bitwise_not(a)
@@ -177,6 +179,21 @@ def reduced(pick: random.Random, a: Any) -> Any:
         return prims.bitwise_not(a) if a.dtype.is_exact else prims.neg(a)
     made = getattr(prims, name)(a, dims)
     return prims.broadcast_in_dim(made, a.shape, tuple([d for d in range(a.ndim) if d not in dims]))
+
+
+def normalised(pick: random.Random, a: Any) -> Any:
+    """Record a softmax, or what has a norm below 1."""
+    dim = pick.randrange(a.ndim)
+    if not a.shape[dim]:
+        return prims.neg(a)
+
+    def along(made: Any) -> Any:
+        return prims.broadcast_in_dim(made, a.shape, tuple([d for d in range(a.ndim) if d != dim]))
+
+    if pick.random() < 0.7:
+        weights = prims.exp(prims.sub(a, along(prims.amax(a, (dim,)))))
+        return prims.div(weights, along(prims.sum(weights, (dim,))))
+    return prims.div(a, along(prims.add(prims.sqrt(prims.sum(prims.mul(a, a), (dim,))), 1)))
 
 
 def moved(pick: random.Random, a: Any) -> Any:
