@@ -33,6 +33,8 @@ def roots(calls: list[BoundSymbol], views: Callable[[BoundSymbol], bool]) -> dic
 def with_copies(parts: Joint, traits: Traits, copy: Copy, names: Names) -> tuple[Joint, dict[str, BoundSymbol]]:
     """Let what is cheap to compute read copies of small inputs that are not kept for the backward program anyway.
 
+    What pullbacks compute of an input reads the input itself, as an eager program would keep it for them.
+
     Args:
         parts: a joint program.
         traits: of its calls.
@@ -43,14 +45,16 @@ def with_copies(parts: Joint, traits: Traits, copy: Copy, names: Names) -> tuple
         The program, at the start of which all copies are made, and what makes each, by its name. Calls that run once,
         such as those that draw random numbers, are the same objects as before.
     """
-    chosen = _small_inputs(parts, traits)
+    needed = live_calls(parts.primal, flat_proxies(parts.outputs))
+    chosen = _small_inputs(parts, needed, traits)
     if not chosen:
         return parts, {}
     builder = Builder(names)
     with recording(builder):
         copied = {name: copy(tensor) for name, tensor in chosen.items()}
     made = [bound.replace(tags=bound.tags | {COPIED}) for bound in builder.bound_symbols]
-    calls = [b.substituted(copied) if _reads(b, copied, traits) else b for b in parts.primal]
+    reading = {id(b) for b in needed if _reads(b, copied, traits)}
+    calls = [b.substituted(copied) if id(b) in reading else b for b in parts.primal]
     return replace(parts, primal=[*made, *calls]), {b.outputs[0].name: b for b in made}
 
 
@@ -60,15 +64,15 @@ def _reads(bound: BoundSymbol, copied: dict[str, TensorProxy], traits: Traits) -
     return not again and traits.of(bound) <= Trait.CHEAP and any([p.name in copied for p in bound.inputs])
 
 
-def _small_inputs(parts: Joint, traits: Traits) -> dict[str, TensorProxy]:
+def _small_inputs(parts: Joint, needed: list[BoundSymbol], traits: Traits) -> dict[str, TensorProxy]:
     given: dict[str, TensorProxy] = {p.name: p for p in parts.inputs if isinstance(p, TensorProxy)}
     viewed = roots(parts.primal, lambda bound: traits.of(bound) is Trait.VIEW)
     kept = {viewed.get(p.name, p.name) for p in parts.frontier()}
     memory = roots(parts.primal, lambda bound: traits.of(bound).may_view)
     largest: dict[str, int] = {}
-    for bound in live_calls(parts.primal, flat_proxies(parts.outputs)):
-        read = {memory.get(p.name, p.name) for p in bound.inputs if viewed.get(p.name, p.name) not in kept}
+    for bound in needed:
         if traits.of(bound) is Trait.CHEAP and not bound.has_tag(OpTags.RECOMPUTE):
+            read = {memory.get(p.name, p.name) for p in bound.inputs if viewed.get(p.name, p.name) not in kept}
             size = max([bytes_of(p) for p in bound.outputs])
             largest.update({name: max(size, largest.get(name, 0)) for name in read if name in given})
     return {
