@@ -163,7 +163,7 @@ def scenario_each_process_keeps_its_part(rank, size):
 
 def saved_floats(model):
     compiled = thunder_frontend.compiled_function(model).compiled[-1]
-    return sum(p.numel for p in compiled.split.saved if p.dtype.is_floating)
+    return sum(p.numel for p in compiled.computation.split.saved if p.dtype.is_floating)
 
 
 def scenario_gathered_parameters_are_kept_or_gathered_again(rank, size):
