@@ -30,6 +30,16 @@ def roots(calls: list[BoundSymbol], views: Callable[[BoundSymbol], bool]) -> dic
     return found
 
 
+def kept_anyway(parts: Joint, traits: Traits) -> Callable[[str], bool]:
+    """Return what tells of a name whether a pullback reads that value, or what it is a view of for sure.
+
+    Eager programs keep such values, too.
+    """
+    viewed = roots(parts.primal, lambda bound: traits.of(bound) is Trait.VIEW)
+    kept = {viewed.get(p.name, p.name) for p in parts.frontier()}
+    return lambda name: viewed.get(name, name) in kept
+
+
 def with_copies(parts: Joint, traits: Traits, copy: Copy, names: Names) -> tuple[Joint, dict[str, BoundSymbol]]:
     """Let what is cheap to compute read copies of small inputs that are not kept for the backward program anyway.
 
@@ -66,13 +76,12 @@ def _reads(bound: BoundSymbol, copied: dict[str, TensorProxy], traits: Traits) -
 
 def _small_inputs(parts: Joint, needed: list[BoundSymbol], traits: Traits) -> dict[str, TensorProxy]:
     given: dict[str, TensorProxy] = {p.name: p for p in parts.inputs if isinstance(p, TensorProxy)}
-    viewed = roots(parts.primal, lambda bound: traits.of(bound) is Trait.VIEW)
-    kept = {viewed.get(p.name, p.name) for p in parts.frontier()}
+    is_kept = kept_anyway(parts, traits)
     memory = roots(parts.primal, lambda bound: traits.of(bound).may_view)
     largest: dict[str, int] = {}
     for bound in needed:
         if traits.of(bound) is Trait.CHEAP and not bound.has_tag(OpTags.RECOMPUTE):
-            read = {memory.get(p.name, p.name) for p in bound.inputs if viewed.get(p.name, p.name) not in kept}
+            read = {memory.get(p.name, p.name) for p in bound.inputs if not is_kept(p.name)}
             size = max([bytes_of(p) for p in bound.outputs])
             largest.update({name: max(size, largest.get(name, 0)) for name in read if name in given})
     return {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from thunder_autograd.costs import drawing, recomputation
 from thunder_autograd.flow import Network
-from thunder_autograd.owned import roots
+from thunder_autograd.owned import kept_anyway, roots
 from thunder_autograd.programs import COPIED, Joint, live_calls
 from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, is_differentiable, traffic
@@ -184,14 +184,13 @@ class _Problem:
         """Return the ids of calls that read memory of inputs or outputs, and whose values an eager program keeps."""
         shown = {self.memory.get(name, name) for name in self.outputs}
         given = {p.name for p in self.parts.inputs if isinstance(p, TensorProxy)}
-        viewed = roots(self.parts.primal, lambda bound: self.traits.of(bound) is Trait.VIEW)
-        kept = {viewed.get(p.name, p.name) for p in self.parts.frontier()}
+        is_kept = kept_anyway(self.parts, self.traits)
 
         def depends(bound: BoundSymbol) -> bool:
             copies = self.traits.of(bound) is Trait.MAYBE_VIEW
             for name in [p.name for p in bound.inputs]:
                 root = self.memory.get(name, name)
-                if root in shown or (root in given and (copies or viewed.get(name, name) not in kept)):
+                if root in shown or (root in given and (copies or not is_kept(name))):
                     return True
             return False
 
