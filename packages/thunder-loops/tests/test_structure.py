@@ -7,7 +7,7 @@ import pytest
 import thunder_prims as prims
 from thunder_ir import FloatProxy, IntegerProxy, Tensor, TensorProxy, trace_of
 from thunder_ir.polynomials import Atom
-from thunder_loops import structure_of
+from thunder_loops import is_of_one_program, structure_of
 
 
 def structure(program, *examples):
@@ -101,10 +101,25 @@ def test_open_sizes_are_equal_to_nothing():
     assert of_open_sizes(3, 4) is None
 
 
+def test_identical_sizes_may_be_equal_within_a_program():
+    n, m, k = size(3, "n"), size(3, "m"), size(3, "k")
+    k.polynomial = n.polynomial  # another name of the same
+    bound = trace_of(prims.add, *[Tensor((3,))] * 2).bound_symbols[0]
+
+    def of(*sizes):
+        values = tuple([TensorProxy((s,), name=f"x{i}") for i, s in enumerate(sizes)])
+        return structure_of((bound.replace(args=values),), (), symbolic="identical")
+
+    assert of(n, n) == of(k, k) != of(m, m)
+    assert of(n, n) != of(n, k) == of(k, n), "who runs it is given two numbers"
+    assert is_of_one_program(of(n, 3)) and not is_of_one_program(of(3, 3))
+    assert of(3, 3) == structure_of((bound.replace(args=(*[TensorProxy((3,), name=x) for x in "ab"],)),), ())
+
+
 def test_open_sizes_may_count_by_what_they_are_now():
-    found = of_open_sizes(3, 4, sizes_at_hand=True)
+    found = of_open_sizes(3, 4, symbolic="at hand")
 
     assert found is not None
-    assert found == of_open_sizes(3, 4, sizes_at_hand=True)
-    assert found != of_open_sizes(3, 5, sizes_at_hand=True)
-    assert of_open_sizes(3, 3, sizes_at_hand=True) != of_open_sizes(3, 3, square=True, sizes_at_hand=True)
+    assert found == of_open_sizes(3, 4, symbolic="at hand")
+    assert found != of_open_sizes(3, 5, symbolic="at hand")
+    assert of_open_sizes(3, 3, symbolic="at hand") != of_open_sizes(3, 3, square=True, symbolic="at hand")

@@ -87,6 +87,24 @@ def test_keeps_dimensions_open_of_which_pytorch_is_asked():
     assert trace.output.shape[0] is n
 
 
+def test_what_pytorch_says_of_symbolic_sizes_serves_other_numbers(monkeypatch):
+    def joined(n, m):
+        a, b = (TensorProxy((k, 3), name=name) for name, k in (("a", n), ("b", m)))
+        trace = record(lambda a, b: call(torch.column_stack, ([a, b],), {}), [a, b], language=torch_language)
+        return trace.output.shape, [(c.relation, c.left, c.right) for c in trace.constraints]
+
+    def both():
+        n, m = IntegerProxy(4, "n"), IntegerProxy(4, "m")
+        return n, m, *joined(n, m)
+
+    joined(IntegerProxy(4, "k"), IntegerProxy(4, "l"))
+    monkeypatch.setattr(metadata, "_faked", None)  # nothing more is asked
+    n, m, shape, constraints = both()
+
+    assert id(shape[0]) in (id(n), id(m)) and shape[1] == 6
+    assert any([{id(left), id(right)} == {id(n), id(m)} for relation, left, right in constraints if relation == "eq"])
+
+
 def test_an_operation_without_a_fake_kernel_is_asked_itself():
     @torch.library.custom_op("thundertest::nofake", mutates_args=())
     def nofake(a: torch.Tensor) -> torch.Tensor:

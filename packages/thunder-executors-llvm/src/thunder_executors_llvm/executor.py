@@ -128,10 +128,7 @@ class LlvmExecutor(FusionExecutor):
         return self.selection.differentiates(bound)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
-        single = self._single(bound)
-        if single.moves and self.selection.turned.isdisjoint([p.name for p in bound.outputs]):
-            return Declined("kernels of PyTorch are as fast for what moves elements")
-        return single.fits
+        return self._fits(bound, self._single(bound))
 
     def computes(self, bound: BoundSymbol) -> bool:
         """Whether a call that can be in a kernel does more than look at memory in another way."""
@@ -139,9 +136,14 @@ class LlvmExecutor(FusionExecutor):
 
     def again(self, bound: BoundSymbol) -> float | None:
         single = self._single(bound)
-        if not self.can_fuse(bound):
+        if not self._fits(bound, single):
             return None
         return single.again if self.differentiates(bound) else single.again + single.calls * OF_A_CALL
+
+    def _fits(self, bound: BoundSymbol, single: _Single) -> bool | Declined:
+        if single.moves and self.selection.turned.isdisjoint([p.name for p in bound.outputs]):
+            return Declined("kernels of PyTorch are as fast for what moves elements")
+        return single.fits
 
     def _single(self, bound: BoundSymbol) -> _Single:
         return self._singles.get(structure_now(bound), lambda: self._look_at(bound))

@@ -60,6 +60,7 @@ class Builder:
     """
 
     __slots__ = (
+        "__weakref__",
         "_bounds",
         "_constrained",
         "bound_symbols",

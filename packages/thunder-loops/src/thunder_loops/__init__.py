@@ -35,15 +35,15 @@ from thunder_loops.rules import CannotLower, lowering
 from thunder_loops.scanning import SCANNING
 from thunder_loops.schedule import Schedule, divide, schedule
 from thunder_loops.space import symbolic_sizes
-from thunder_loops.structure import Structure, structure_of
+from thunder_loops.structure import Structure, is_of_one_program, structure_of
 from thunder_loops.verify import verify
 
 __all__ = [
-    "ACCUMULATE", "ACROSS", "ADDING", "GRAIN", "OPEN", "OPERATIONS", "POOLING", "REDUCING", "REDUCTIONS", "SCANNING",
-    "SCANS", "SHORT", "Access", "Add", "Axis", "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Hold", "Index",
-    "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce",
-    "Reduction", "Remainder", "Scan", "Schedule", "Statement", "Store", "Structure", "Walk", "__version__", "axes_of",
-    "cost", "cost_again", "creates", "divide", "lower", "lowering", "may_overwrite", "moves_only", "of_untold_sizes",
-    "operation_cost", "parts_of", "plan", "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of",
-    "symbolic_sizes", "verify", "walks",
+    "ACCUMULATE", "ACROSS", "ADDING", "GRAIN", "OPEN", "OPERATIONS", "POOLING", "REDUCING", "REDUCTIONS",
+    "SCANNING", "SCANS", "SHORT", "Access", "Add", "Axis", "Buffer", "CannotLower", "Compute", "Constant", "Cost",
+    "Hold", "Index", "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation", "Parts", "Position",
+    "Quotient", "Reduce", "Reduction", "Remainder", "Scan", "Schedule", "Statement", "Store", "Structure", "Walk",
+    "__version__", "axes_of", "cost", "cost_again", "creates", "divide", "is_of_one_program", "lower", "lowering",
+    "may_overwrite", "moves_only", "of_untold_sizes", "operation_cost", "parts_of", "plan", "reads",
+    "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "symbolic_sizes", "verify", "walks",
 ]  # fmt: skip

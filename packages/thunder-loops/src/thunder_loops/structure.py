@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from thunder_ir import BoundSymbol, Device, DType, IntegerProxy, Proxy, TensorProxy, is_unknown
 from thunder_ir.keys import key_of
@@ -12,13 +12,17 @@ from thunder_ir.polynomials import Atom, polynomial_of
 Structure = tuple[Hashable, ...]
 """Equal for regions that compute the same; keeps the symbols that it names alive."""
 
+Symbolic = Literal["unequal", "at hand", "identical"]
+"""When symbolic sizes are equal: never, where they are of each other, and now, the same, or where they are computed
+alike of the very same ones."""
+
 
 def structure_of(
     bounds: Sequence[BoundSymbol],
     outputs: Iterable[Any],
     *,
     plain: Container[type] = (),
-    sizes_at_hand: bool = False,
+    symbolic: Symbolic = "unequal",
 ) -> Structure | None:
     """Return what regions that compute the same have in common; ``None`` where that is not known.
 
@@ -29,8 +33,9 @@ def structure_of(
         bounds: the calls, in order.
         outputs: the values that are wanted of them, and containers of such.
         plain: more classes, whose instances never change and are equal where they print the same; of tuples, their own.
-        sizes_at_hand: whether open sizes are equal that are of each other, and are now, the same. That is enough for
-            questions such as what a region costs, and not for sharing what was compiled of it.
+        symbolic: when symbolic sizes are equal. Those at hand are enough for questions such as what a region costs, and
+            not for sharing what was compiled of it; that takes identical ones, within one program: see
+            :func:`is_of_one_program`.
 
     Example:
         >>> import thunder_prims as prims
@@ -40,7 +45,7 @@ def structure_of(
         >>> structure_of(one.bound_symbols, one.outputs) == structure_of(other.bound_symbols, other.outputs)
         True
     """
-    writer = _Writer(plain, sizes_at_hand)
+    writer = _Writer(plain, symbolic)
     try:
         for bound in bounds:
             writer.found.append(bound.symbol)
@@ -50,7 +55,15 @@ def structure_of(
         writer.write(tuple(outputs))
     except _UnknownError:
         return None
-    return tuple(writer.found)
+    return (_OF_ONE_PROGRAM, *writer.found) if writer.names else tuple(writer.found)
+
+
+def is_of_one_program(structure: Structure) -> bool:
+    """Whether regions of a structure have symbolic sizes, of which there may be constraints of one program."""
+    return structure[:1] == (_OF_ONE_PROGRAM,)
+
+
+_OF_ONE_PROGRAM = "of one program"
 
 
 _PLAIN = frozenset({float, complex, DType, Device, type(...)})
@@ -70,12 +83,14 @@ class _Writer:
     What comes first of an argument tells how much belongs to it: a class, the number of a proxy, a text or ``None``.
     """
 
-    def __init__(self, plain: Container[type], sizes_at_hand: bool) -> None:
+    def __init__(self, plain: Container[type], symbolic: Symbolic) -> None:
         self.found: list[Hashable] = []
         self.numbers: dict[str, int] = {}
         self.plain = plain
-        self.sizes_at_hand = sizes_at_hand
+        self.symbolic = symbolic
         self.atoms: dict[Atom, int] = {}
+        self.names: dict[str, int] = {}
+        self.written: dict[Any, str] = {}
 
     def write(self, value: Any) -> None:
         cls = value.__class__
@@ -129,12 +144,23 @@ class _Writer:
         return sizes
 
     def size(self, size: Any) -> str:
-        """Write a size; an open one as a polynomial of the open ones before it, with its value."""
+        """Write a size; a symbolic one as a polynomial, with its value or, where these are identical, its number."""
         if size.__class__ is int:
             return str(size)
-        if not self.sizes_at_hand or size.value is None or is_unknown(size):
+        key = size.name or id(size)
+        written = self.written.get(key)
+        if written is None:
+            written = self.written[key] = self.symbolic_size(size)
+        return written
+
+    def symbolic_size(self, size: Any) -> str:
+        """Write a symbolic size that was not met before."""
+        identical = self.symbolic == "identical"
+        if self.symbolic == "unequal" or size.value is None or is_unknown(size) or (identical and not size.name):
             raise _UnknownError
         terms = []
         for product, count in polynomial_of(size).items():
-            terms.append(f"{count}*{[self.atoms.setdefault(atom, len(self.atoms)) for atom in product]}")
-        return f"{'+'.join(terms)}={size.value}"
+            atoms = [a.serial if identical else self.atoms.setdefault(a, len(self.atoms)) for a in product]
+            terms.append(f"{count}*{atoms}")
+        told = self.names.setdefault(size.name, len(self.names)) if identical else size.value
+        return f"{'+'.join(terms)}={told}"

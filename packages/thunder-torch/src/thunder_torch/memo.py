@@ -140,7 +140,28 @@ class Renamed:
     def _size(self, size: Any) -> Any:
         if not is_unknown(size):
             raise _NotCacheableError
+        return self._place(size), bounds_of(size), size.value
+
+    def _place(self, size: IntegerProxy) -> int:
         place = self._places.setdefault(size.name or id(size), len(self._places))
         if place == len(self.sizes):
             self.sizes.append(size)
-        return place, bounds_of(size), size.value
+        return place
+
+
+class Symbolic(Renamed):
+    """The symbolic integers among the arguments of a call, numbered as they are met.
+
+    Calls of one key have the same values in the same places: what they compute of each other is not part of it.
+    """
+
+    def _number(self, number: Any) -> Any:
+        if number.__class__ is int:
+            return number
+        if is_unknown(number):
+            raise _NotCacheableError
+        if not isinstance(number, IntegerProxy):
+            return _Number(number.python_type, number.value)
+        if number.value < 1:  # PyTorch is told this very value, to which the program is fixed
+            raise _NotCacheableError
+        return self._place(number), number.value

@@ -28,7 +28,7 @@ from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, FixedError, UnsupportedMutationError, WithoutValuesError
 from thunder_torch.fake_modes import plainly, unlogged
 from thunder_torch.marked_sizes import told_by_marks
-from thunder_torch.memo import Memo, Renamed, arguments_key
+from thunder_torch.memo import Memo, Renamed, Symbolic, arguments_key
 from thunder_torch.meta_tensors import OnMeta, on_meta, runs_on_meta, told_on_meta
 from thunder_torch.names import name_of
 from thunder_torch.places import as_from_the_first, at_first_place
@@ -307,44 +307,61 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     if mistold:
         return None
     kwargs = {k: v for k, v in kwargs.items() if v.__class__ is not torch.Generator}  # beside one, PyTorch takes none
-    sizes = importlib.import_module("thunder_torch.symbolic_sizes")  # here: loads PyTorch's compilers
     try:
-        return _with_symbols(function, args, kwargs, sizes.OpenSizes(may_fix=False))
+        return _with_symbols(function, args, kwargs, may_fix=False)
     except FixedError:
         pass
     try:
         at_hand = spec_of(function, *at_values((args, kwargs)))
     except Exception:  # of the call itself: the sizes are fixed, and it is raised there
         return None
-    found = _with_symbols(function, args, kwargs, sizes.OpenSizes(in_python=True), at_hand)
-    return found if found is not None else _with_symbols(function, args, kwargs, sizes.OpenSizes())
+    found = _with_symbols(function, args, kwargs, at_hand, in_python=True)
+    return found if found is not None else _with_symbols(function, args, kwargs)
 
 
 def _with_symbols(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fakes: Any, at_hand: Any = None
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], at_hand: Any = None, **options: bool
 ) -> Any:
     """Return the specification of a result by fake tensors with symbols for sizes; ``None`` if it fails.
 
     Args:
         function, args, kwargs: the call.
-        fakes: makes the tensors.
         at_hand: the specification for the sizes at hand, which the one with symbols is to be equal to.
+        options: of the fake tensors.
     """
     try:
-        given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
-        spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
+        told, numbers = _told_by_symbols(function, args, kwargs, options)
+        spec, demand = told.of(numbers)
         if at_hand is not None and _plain_spec(spec) != _plain_spec(at_hand):
             return None
-        fakes.demand()
+        demand()
     except (DynamicOutputShapeException, DataDependentOutputException):
         return None if has_trait(function, Trait.SHAPED_BY_METADATA) else _if_told(function, args, kwargs)
     except FixedError:
         raise
     except Exception as error:
-        if not fakes.may_fix:
+        if not options.get("may_fix", True):
             raise FixedError(str(error)) from error
         return None
     return spec
+
+
+def _told_by_symbols(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, bool]
+) -> tuple[Any, list[IntegerProxy]]:
+    """Return what PyTorch tells of a call for symbols, remembered, and the numbers that these stand for."""
+    symbolic = Symbolic((_told_by_symbols, function, *options.items()), args, kwargs)
+    told = None if symbolic.key is None else _MEMO.get(symbolic.key)
+    if told is not None:
+        return told, symbolic.sizes
+    fakes = importlib.import_module("thunder_torch.symbolic_sizes").OpenSizes(**options)  # here: loads compilers
+    given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
+    spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
+    if symbolic.key is None:
+        return fakes.told(spec, fakes.numbers()), fakes.numbers()
+    told = fakes.told(spec, symbolic.sizes)
+    _MEMO.keep(symbolic.key, told)
+    return told, symbolic.sizes
 
 
 def _plain_spec(spec: Any) -> Any:

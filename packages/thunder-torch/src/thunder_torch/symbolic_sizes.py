@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FunctionType
@@ -15,7 +15,7 @@ from torch._guards import Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 from torch.utils._sympy.functions import CeilToInt, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
 
-from thunder_ir import FloatProxy, IntegerProxy
+from thunder_ir import FloatProxy, IntegerProxy, map_values
 from thunder_prims import number_math
 from thunder_torch.errors import FixedError
 from thunder_torch.stand_ins import SizeEnv, StandIns
@@ -44,11 +44,100 @@ class _Place(Source):
             return self._name_template
 
 
+class Expressions:
+    """Computes PyTorch's expressions of symbols in the program. Whatever is no plain arithmetic fixes the numbers.
+
+    Args:
+        numbers: what each symbol stands for.
+    """
+
+    def __init__(self, numbers: Mapping[Any, IntegerProxy]) -> None:
+        self._numbers = numbers
+
+    def demand(self, found: Sequence[Any]) -> None:
+        """Make constraints of the program of what PyTorch found out of the sizes."""
+        for expression in found:
+            for demanded in expression.args if type(expression).__name__ == "And" else (expression,):  # SymPy's
+                relation = RELATIONS.get(getattr(demanded, "rel_op", None))
+                if relation is None:
+                    self._fixed(demanded)
+                elif not relation(*map(self.computed, demanded.args)):
+                    raise AssertionError(f"{demanded} does not hold")
+
+    def computed(self, expression: Any) -> Any:
+        """Compute an expression of symbols in the program."""
+        if expression.is_Integer:
+            return int(expression)
+        if expression in self._numbers:
+            return self._numbers[expression]
+        if isinstance(expression, FloorDiv):
+            return self.computed(expression.args[0]) // self.computed(expression.args[1])
+        if isinstance(expression, (Mod, PythonMod)):
+            return self.computed(expression.args[0]) % self.computed(expression.args[1])
+        if isinstance(expression, (Min, Max)):
+            return (min if isinstance(expression, Min) else max)(map(self.computed, expression.args))
+        if type(expression) in ROUNDING and isinstance(number := self._real(expression.args[0]), FloatProxy):
+            return number_math(ROUNDING[type(expression)], number)
+        if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
+            return self.computed(expression.base) ** int(expression.exp)
+        if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):
+            return self._fixed(expression)
+        result, *others = map(self.computed, expression.args)
+        for other in others:
+            result = result + other if expression.is_Add else result * other
+        return result
+
+    def _real(self, expression: Any) -> Any:
+        """Compute a product of an integer and a plain float in the program; ``None`` for other floats."""
+        if not expression.is_Mul or len(expression.args) != 2:
+            return None
+        factor, integer = expression.args  # in this order: a number stands first
+        if not factor.is_Float or not isinstance(integer, ToFloat):
+            return None
+        return float(factor) * self.computed(integer.args[0])
+
+    def _fixed(self, expression: Any) -> Any:
+        """Fix all sizes in an expression; return its value."""
+        values = {symbol: int(self._numbers[symbol]) for symbol in expression.free_symbols}
+        value = expression.xreplace(values)
+        return int(value) if value.is_Integer else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    """A number in what is told of a result, of PyTorch's symbols."""
+
+    of: Any
+
+
+@dataclass(frozen=True)
+class Told:
+    """What PyTorch told of a call for symbols, which serves other numbers in their places.
+
+    Args:
+        spec: of the result.
+        found: what it relies on.
+        symbols: with the place of each among the symbolic numbers of the call.
+    """
+
+    spec: Any
+    found: tuple[Any, ...]
+    symbols: tuple[tuple[Any, int], ...]
+
+    def of(self, numbers: Sequence[IntegerProxy]) -> tuple[Any, Callable[[], None]]:
+        """Return the specification for numbers of a program, and what makes constraints of what it relies on."""
+        given = {symbol: numbers[place] for symbol, place in self.symbols}
+        if any([number < 1 for number in given.values()]):
+            raise FixedError("what PyTorch told of a size is of positive ones")
+        program = Expressions(given)
+        spec = map_values(lambda v: program.computed(v.of) if v.__class__ is _Expression else v, self.spec)
+        return spec, lambda: program.demand(self.found)
+
+
 class OpenSizes(StandIns):
     """One run of an operation on fake tensors whose symbolic sizes are symbols of PyTorch's.
 
-    What PyTorch found out of the sizes on its way becomes constraints of the program. Whatever is no plain arithmetic
-    of sizes fixes them.
+    What it tells is of the symbols, and so is what PyTorch found out of the sizes on its way.
 
     Args:
         values_decide: whether results may depend on values, rather than on sizes alone.
@@ -77,7 +166,7 @@ class OpenSizes(StandIns):
         """Return a symbol for a symbolic integer that is positive, and from then on has to be; others are fixed."""
         if number.__class__ is int or number < 1:
             return int(number)
-        key = number.name or id(number)
+        key = _key_of(number)
         known: Any = self._symbols.get(key)
         if known is None:
             source = _Place(len(self._symbols))
@@ -111,53 +200,23 @@ class OpenSizes(StandIns):
             return self.computed(value.node.expr)
         return float(value) if isinstance(value, torch.SymFloat) else bool(value)
 
-    def demand(self) -> None:
-        """Make constraints of the program of what PyTorch found out of the sizes."""
-        for guard in list(self.env.guards):
-            for demanded in guard.expr.args if type(guard.expr).__name__ == "And" else (guard.expr,):  # SymPy's
-                relation = RELATIONS.get(getattr(demanded, "rel_op", None))
-                if relation is None:
-                    self._fixed(demanded)
-                elif not relation(*map(self.computed, demanded.args)):
-                    raise AssertionError(f"{demanded} does not hold")
-
     def computed(self, expression: Any) -> Any:
-        """Compute an expression of symbols in the program."""
-        if expression.is_Integer:
-            return int(expression)
-        if expression in self._proxies:
-            return self._proxies[expression]
-        if isinstance(expression, FloorDiv):
-            return self.computed(expression.args[0]) // self.computed(expression.args[1])
-        if isinstance(expression, (Mod, PythonMod)):
-            return self.computed(expression.args[0]) % self.computed(expression.args[1])
-        if isinstance(expression, (Min, Max)):
-            return (min if isinstance(expression, Min) else max)(map(self.computed, expression.args))
-        if type(expression) in ROUNDING and isinstance(number := self._real(expression.args[0]), FloatProxy):
-            return number_math(ROUNDING[type(expression)], number)
-        if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
-            return self.computed(expression.base) ** int(expression.exp)
-        if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):
-            return self._fixed(expression)
-        result, *others = map(self.computed, expression.args)
-        for other in others:
-            result = result + other if expression.is_Add else result * other
-        return result
+        """Return a plain integer, or what is told in place of a number of the program."""
+        return int(expression) if expression.is_Integer else _Expression(expression)
 
-    def _real(self, expression: Any) -> Any:
-        """Compute a product of an integer and a plain float in the program; ``None`` for other floats."""
-        if not expression.is_Mul or len(expression.args) != 2:
-            return None
-        factor, integer = expression.args  # in this order: a number stands first
-        if not factor.is_Float or not isinstance(integer, ToFloat):
-            return None
-        return float(factor) * self.computed(integer.args[0])
+    def numbers(self) -> list[IntegerProxy]:
+        """Return what symbols stand for."""
+        return list(self._proxies.values())
 
-    def _fixed(self, expression: Any) -> Any:
-        """Fix all sizes in an expression; return its value."""
-        values = {symbol: int(self._proxies[symbol]) for symbol in expression.free_symbols}
-        value = expression.xreplace(values)
-        return int(value) if value.is_Integer else value
+    def told(self, spec: Any, numbers: Sequence[IntegerProxy]) -> Told:
+        """Return what PyTorch told of a result, with its specification, by the symbolic numbers of the call."""
+        places = {_key_of(number): place for place, number in enumerate(numbers)}
+        symbols = tuple([(symbol, places[_key_of(number)]) for symbol, number in self._proxies.items()])
+        return Told(spec, tuple([guard.expr for guard in self.env.guards]), symbols)
+
+
+def _key_of(number: IntegerProxy) -> Any:
+    return number.name or id(number)
 
 
 def _is_value(expression: Any) -> bool:

@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from thunder_ir import IntegerProxy, NumberProxy, Unknown, is_unknown
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
 from thunder_prims.conversion import unknown_number
-from thunder_torch.symbolic_sizes import OpenSizes
+from thunder_torch.symbolic_sizes import Expressions, OpenSizes
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
 UNDECIDED = (GuardOnDataDependentSymNode, PendingUnbackedSymbolNotFound)
@@ -36,6 +36,7 @@ class UnknownSizes(OpenSizes):
         self._operation = operation
         self._symbol_of: dict[Any, torch.SymInt] = {}
         self._proxy_of: dict[Any, NumberProxy] = {}
+        self._program = Expressions(self._proxies)
 
     # --- the way in ------------------------------------------------------------------------------------------------
 
@@ -90,6 +91,14 @@ class UnknownSizes(OpenSizes):
             else:
                 found.append(sum_of(terms, f"a stride of what {self._operation} returns", 0))
         return tuple(found)
+
+    def computed(self, expression: Any) -> Any:
+        """Compute an expression of symbols in the program."""
+        return self._program.computed(expression)
+
+    def demand(self) -> None:
+        """Make constraints of the program of what PyTorch found out of the sizes."""
+        self._program.demand([guard.expr for guard in self.env.guards])
 
     def result(self, value: Any) -> NumberProxy:
         """Return a proxy for a number among the results."""

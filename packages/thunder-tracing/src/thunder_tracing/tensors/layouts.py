@@ -15,7 +15,7 @@ from thunder_torch import viewed
 from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
 from thunder_torch.fake_modes import unlogged
 from thunder_torch.meta_tensors import told_on_meta
-from thunder_torch.metadata import metadata_of
+from thunder_torch.metadata import metadata_of, spec_of
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import at_first_place
 from thunder_torch.specs import TensorSpec, map_tensors, storage_key, tensors_of
@@ -120,8 +120,7 @@ class Layouts:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 told = told_on_meta(function, (parent._proxy, *args[1:]), kwargs, True)
             if told is not None:
-                specs = [told] if isinstance(told, TensorSpec) else [s for s in told if isinstance(s, TensorSpec)]
-                return [(s.viewed == 0, s.argument == 0) for s in specs]
+                return [(s.viewed == 0, s.argument == 0) for s in _tensor_specs(told)]
         base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
         try:
             made = self._run(function, (base, *args[1:]), kwargs)
@@ -198,8 +197,10 @@ class Layouts:
     def _called(self, bound: BoundSymbol, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> list[torch.Tensor]:
         """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
         try:
-            with unlogged():
-                made = _listed(_call(bound.symbol.origin, args, kwargs))
+            made = _in_new_memory(bound, args, kwargs)
+            if made is None:
+                with unlogged():
+                    made = _listed(_call(bound.symbol.origin, args, kwargs))
         except (DataDependentOutputException, DynamicOutputShapeException):
             return _as_told(bound.symbol.origin, args, kwargs, outputs)
         except Exception:
@@ -222,6 +223,11 @@ def _listed(output: Any) -> list[torch.Tensor]:
     return [v for v in ([output] if isinstance(output, torch.Tensor) else output) if isinstance(v, torch.Tensor)]
 
 
+def _tensor_specs(told: Any) -> list[TensorSpec]:
+    """Return the specifications of the tensors that a call returns."""
+    return [s for s in ([told] if isinstance(told, TensorSpec) else told) if isinstance(s, TensorSpec)]
+
+
 def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:
     """Return a fake tensor, laid out as another."""
     with torch._C.DisableTorchFunction(), fake_mode():
@@ -234,6 +240,16 @@ def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return fake_views(function, args, kwargs)
     with fake_mode():
         return function(*args, **kwargs)
+
+
+def _in_new_memory(bound: BoundSymbol, args: Any, kwargs: Any) -> list[torch.Tensor] | None:
+    """Return fake tensors for results that share no memory, as remembered of such calls; ``None`` if they may."""
+    if not _makes_new_memory(bound):
+        return None
+    specs = _tensor_specs(spec_of(bound.symbol.origin, map_tensors(proxy_of, args), map_tensors(proxy_of, kwargs)))
+    if any([s.viewed is not None or s.has_unknown or s.strides is None for s in specs]):
+        return None
+    return [fake_of(TensorProxy(s.shape, s.dtype, s.device, s.requires_grad, s.strides)) for s in specs]
 
 
 def _as_told(function: Any, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> list[torch.Tensor]:
