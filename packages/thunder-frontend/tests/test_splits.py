@@ -86,6 +86,27 @@ def test_what_is_around_the_frame_is_compiled():
     assert [name for name, _ in found] == ["Model", "Model after Gate"]
 
 
+def _in_cells(x, scale):
+    scale = scale + len([row for row in x if row.dim() < scale])
+    y = _through_numpy(x * scale)
+    rows = [row * scale for row in y]
+
+    def scaled(value):
+        nonlocal scale
+        scale += 1
+        return value * scale
+
+    return rows, scaled(y), scaled(x), scale
+
+
+def test_variables_that_closures_share_later_go_on_behind_the_frame():
+    compiled = jit(_in_cells, fallback="split")
+    for scale in (2, 3, 5):
+        x = torch.rand(3, 2, requires_grad=True)
+        torch.testing.assert_close(compiled(x, scale), _in_cells(x, scale))
+    assert [name for name, _ in explain(compiled).programs][:2] == ["_in_cells", "_in_cells after _summed_by_numpy"]
+
+
 def test_each_place_is_warned_of_once_with_reason_and_way_out():
     compiled = jit(Model(), fallback="split")
     with pytest.warns(FallbackWarning, match=r"(?s)Gate runs in Python: .*numpy.*\n  at .*tobytes") as seen:

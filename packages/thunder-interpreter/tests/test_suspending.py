@@ -73,6 +73,45 @@ def test_a_function_is_what_its_parts_are():
     assert Runs().whole(lambda: keywords(1, 2, 3, c=4, d=5)) == keywords(1, 2, 3, c=4, d=5)
 
 
+def compared(values, limit):
+    before = [v for v in values if v < limit]
+    limit = stop(limit) + sum(1 for v in before if v < limit)
+    kept = {v: limit for v in values if v < limit}
+    unset = stop(len(kept))
+    return before, limit, kept, unset, [unset for _ in values]
+
+
+def closed_over_later(value, step=2):
+    value += stop(value)
+
+    def add():
+        nonlocal value
+        value += step
+        return value
+
+    return add(), add(), value
+
+
+def empty_cell(flag):
+    if flag:
+        found = stop(1)
+    result = stop(2)
+    try:
+        return (lambda: found)() + result
+    except NameError:
+        return result
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [(compared, ([1, 2, 3], 2)), (closed_over_later, (3,)), (empty_cell, (True,)), (empty_cell, (False,))],
+)
+def test_cells_that_no_closure_holds_are_made_anew(function, args):
+    runs = Runs()
+    assert runs.whole(function, *args) == function(*args)
+    assert runs.states, "it stopped"
+
+
 def test_the_call_may_have_raised():
     _, (places, values), _ = Runs()(handled, 7)
     assert resume_raising(places, values, ValueError("no")) == "handled no"

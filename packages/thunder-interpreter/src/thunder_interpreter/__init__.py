@@ -1,7 +1,7 @@
 """Runs CPython bytecode in Python. Knows nothing of tensors or traces."""
 
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
-from thunder_interpreter._code import CodeNames, does_nothing, names_of, paths_named
+from thunder_interpreter._code import CodeNames, does_nothing, is_comprehension, names_of, paths_named
 from thunder_interpreter._interpretation import Interpretation, Location, interpret, resume, resume_raising
 from thunder_interpreter._log import Log
 from thunder_interpreter._observing import unobserved
@@ -25,6 +25,7 @@ __all__ = [
     "UnsupportedPython",
     "__version__",
     "does_nothing",
+    "is_comprehension",
     "interpret",
     "names_of",
     "opcode",

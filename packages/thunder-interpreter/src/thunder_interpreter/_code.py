@@ -29,6 +29,20 @@ KINDS = {
 """Which names instructions give, by field of :class:`CodeNames`."""
 
 
+def is_comprehension(code: types.CodeType) -> bool:
+    """Return whether code is of a comprehension or a generator expression: a function that only what is around calls.
+
+    Args:
+        code: of a function.
+
+    Example:
+        >>> from thunder_interpreter import is_comprehension
+        >>> is_comprehension((n for n in ()).gi_code), is_comprehension((lambda n: n).__code__)
+        (True, False)
+    """
+    return code.co_varnames[:1] == (".0",)  # a name that no other code has
+
+
 def does_nothing(code: types.CodeType) -> bool:
     """Return whether code does no more than look up names and return, whichever Python compiled it.
 

@@ -20,6 +20,7 @@ from thunder_interpreter import (
 )
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
 from thunder_interpreter._calls import MethodOfClassType, call, call_function, call_native, call_type
+from thunder_interpreter._code import is_comprehension
 from thunder_interpreter._decode import LOG
 from thunder_interpreter._frame import AnyFrame, Frame, Leave, user_frames
 from thunder_interpreter._log import Log
@@ -326,6 +327,8 @@ class Interpretation:
         known = self._answers.get(id(fn))
         if known is not None:
             return known[1]
+        if kind is FunctionType and is_comprehension(fn.__code__):
+            return None  # nobody looks it aside, and an answer would keep what it closes over alive
         special = self.table.get(id(fn))
         for predicate in self._predicates:
             replacement = predicate(fn)

@@ -1,4 +1,4 @@
-"""Which local variables of a frame are read after a place in its code."""
+"""Which local variables of a frame, those in cells included, are read after a place in its code."""
 
 import dis
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def live_variables(code: CodeType, offset: int) -> frozenset[str]:
         ['a']
     """
     if not SEES_ALL.isdisjoint(code.co_names):
-        return frozenset(code.co_varnames)
+        return frozenset((*code.co_varnames, *code.co_cellvars))
     found = list(dis.get_instructions(code))
     live: dict[int, frozenset[str]] = {}
     following = following_instructions(code, found)
@@ -61,13 +61,16 @@ def following_instructions(code: CodeType, found: list[dis.Instruction]) -> dict
 
 
 def _variables(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the variables that an instruction reads, and those that it sets for certain before it reads any."""
+    """Return the variables that an instruction reads, and those that it sets for certain before it reads any.
+
+    A closure that is made of a cell may read it at any later time.
+    """
     name = instruction.opname
-    if "FAST" not in name:
+    if not any([part in name for part in ("FAST", "DEREF", "LOAD_CLOSURE")]):
         return frozenset(), frozenset()
     given = instruction.argval
     names = frozenset(given if isinstance(given, tuple) else (given,))
-    return (frozenset(), names) if name == "STORE_FAST" else (names, frozenset())
+    return (frozenset(), names) if name in ("STORE_FAST", "STORE_DEREF") else (names, frozenset())
 
 
 def _on_error(code: CodeType, offset: int, live: dict[int, frozenset[str]]) -> frozenset[str]:

@@ -1,9 +1,10 @@
 """Suspends the frames of a run and goes on with them in another one."""
 
 import functools
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from thunder_interpreter._decode import RESUMABLE
@@ -28,7 +29,8 @@ class Place:
         function: whose frame it is.
         code: that runs.
         index: the step that called.
-        variables: which of its fast locals the frame goes on with.
+        variables: which of its fast locals and of its own cells' contents the frame goes on with.
+        cells: which of them stand in a cell.
         stack: which slots of its stack hold a value.
         displays: which of the values that it goes on with are containers that it is still building. They are values
             of the frame alone: whoever goes on in another run hands over copies, so that they are filled in that run.
@@ -38,6 +40,7 @@ class Place:
     code: CodeType
     index: int
     variables: tuple[bool, ...]
+    cells: tuple[bool, ...]
     stack: tuple[bool, ...]
     displays: tuple[bool, ...]
 
@@ -62,7 +65,7 @@ def suspended(frame: AnyFrame) -> tuple[tuple[Place, ...], list[Any]] | None:
     """Return where a frame and those that called it go on, and with which values, outermost first.
 
     Variables that are not read any more are left out. ``None`` if there is more to them than frames of functions:
-    code in C that waits for them, generators, an exception that is being handled, cells of their own.
+    code in C that waits for them, generators, an exception that is being handled, cells that closures hold, too.
     """
     places: list[Place] = []
     values: list[list[Any]] = []
@@ -81,20 +84,45 @@ def suspended(frame: AnyFrame) -> tuple[tuple[Place, ...], list[Any]] | None:
 def _place(frame: Frame) -> tuple[Place, list[Any]] | None:
     program = frame.program
     code = program.code
-    plain = code.co_flags & CO_OPTIMIZED and not code.co_flags & RESUMABLE and not code.co_cellvars
+    plain = code.co_flags & CO_OPTIMIZED and not code.co_flags & RESUMABLE
     if not plain or frame.namespace is not None or frame.handled is not None or frame.reraising is not None:
         return None
-    if frame.__dict__ or frame.index < 0:
+    if frame.__dict__ or frame.index < 0 or code.co_cellvars and _shares_cells(frame):
         return None
     live = _live(code, program.offsets[frame.index])
-    own = frame.locals[: program.free]
-    names = code.co_varnames
-    kept = tuple([value is not NULL and names[i] in live for i, value in enumerate(own)])
+    own = list(_variables(frame))
+    cells = tuple([is_cell for _, is_cell, _ in own])
+    kept = tuple([value is not NULL and name in live for name, _, value in own])
     stack = tuple([value is not NULL for value in frame.stack])
-    values = [value for value, keep in zip([*own, *frame.stack], [*kept, *stack], strict=True) if keep]
+    values = [v for v, keep in zip([*[v for _, _, v in own], *frame.stack], [*kept, *stack], strict=True) if keep]
     unfinished = _unfinished(code, program.offsets[frame.index], len(stack))
     displays = [False] * sum(kept) + [i in unfinished for i, there in enumerate(stack) if there]
-    return Place(frame.function, code, frame.index, kept, stack, tuple(displays)), values
+    return Place(frame.function, code, frame.index, kept, cells, stack, tuple(displays)), values
+
+
+def _variables(frame: Frame) -> Iterator[tuple[str, bool, Any]]:
+    """Yield the name of each local variable, whether it stands in a cell of the frame's own, and its value."""
+    program = frame.program
+    cells = program.code.co_cellvars
+    for name, value in zip(program.local_names[: program.free], frame.locals, strict=False):
+        if name not in cells or type(value) is not CellType:
+            yield name, False, value
+            continue
+        try:
+            yield name, True, value.cell_contents
+        except ValueError:
+            yield name, True, NULL
+
+
+def _shares_cells(frame: Frame) -> bool:
+    """Whether anything else holds a cell of a frame's own: a closure."""
+    names = frame.program.local_names[: frame.program.free]
+    own = [i for i, name in enumerate(names) if name in frame.program.code.co_cellvars]
+    cells = [frame.locals[i] for i in own if type(frame.locals[i]) is CellType]
+    alone = [CellType()]
+    beside = [*alone]  # as often held as those of the frame are, if nothing else holds them
+    counts = [sys.getrefcount(cell) for cell in (*cells, *beside)]
+    return any([count > counts[-1] for count in counts[:-1]])
 
 
 _live = functools.lru_cache(maxsize=1000)(live_variables)
@@ -111,10 +139,15 @@ def _rebuilt(back: AnyFrame, places: Sequence[Place], values: Sequence[Any]) -> 
         if machine.on_call is not None:
             count = place.code.co_argcount + place.code.co_kwonlyargcount
             machine.on_call(place.function, [None if v is NULL else v for v in slots[:count]], {})
+        slots = [_in_a_cell(v) if is_cell else v for v, is_cell in zip(slots, place.cells, strict=True)]
         back = frame = Frame(machine, program, place.function, [*slots, *(place.function.__closure__ or ())], back)
         frame.index = place.index
         frame.stack += [next(given) if there else NULL for there in place.stack]
     return frame
+
+
+def _in_a_cell(value: Any) -> CellType:
+    return CellType() if value is NULL else CellType(value)
 
 
 def special_resume(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:

@@ -18,6 +18,7 @@ from thunder_guards import EmptyGuard, IdentityGuard, MembershipGuard, PartGuard
 from thunder_guards.kinds import is_value
 from thunder_guards.mutations import is_empty
 from thunder_guards.sources import Source, held
+from thunder_interpreter import is_comprehension
 
 BUILTINS = builtins.__dict__
 NESTED = 0x10
@@ -64,7 +65,7 @@ class FunctionReads:
         if id(code) not in self._codes:
             self._codes[id(code)] = code
             self._unshadowed_builtins(function)
-        if args:
+        if args and not is_comprehension(code):
             self._reads.classes.entered(function, args)
         if self._external.source_of(function) is None:
             return
