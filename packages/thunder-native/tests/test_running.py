@@ -257,6 +257,26 @@ def test_an_error_is_pytorchs_own(inputs, runner):
     assert str(found.value) == str(expected.value)
 
 
+@pytest.mark.parametrize("leading", [(), (2,)], ids=["matrix", "rows"])
+@pytest.mark.parametrize("wide", [0, 1, 2], ids=["input", "weight and bias", "bias"])
+def test_products_with_a_bias_of_other_dtypes_are_refused_before_anything_is_written(leading, wide):
+    dtypes = [(torch.float64, torch.float32, torch.float32), (torch.float32, torch.float64, torch.float64)]
+    dtypes += [(torch.float32, torch.float32, torch.float64)]
+    a, w, bias = [torch.randn(s).to(d) for s, d in zip([(*leading, 99, 8), (99, 8), (99,)], dtypes[wide], strict=True)]
+
+    def program(a, w, bias):
+        affine = torch.nn.functional.linear(a.sin(), w, bias).cos()
+        return affine, torch.addmm(bias, w.sin() if leading else a.sin(), w.t()).cos()
+
+    run = jit(program, executors=[NativeExecutor(smallest_region=1, always=True), "torch"])
+    with pytest.raises(RuntimeError) as expected:
+        program(a, w, bias)
+    for _ in range(3):
+        with pytest.raises(RuntimeError) as found:
+            run(a, w, bias)
+        assert str(found.value) == str(expected.value)
+
+
 def test_an_error_notes_the_users_line():
     def look(table, index):
         table = torch.tanh(torch.tanh(torch.tanh(table)))

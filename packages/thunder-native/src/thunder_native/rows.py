@@ -149,7 +149,7 @@ def linear(table: Table, bound: BoundSymbol) -> None:
     a, weight, bias = values["input"], values["weight"], values.get("bias")
     if a.ndim < 2 or weight.ndim != 2 or (bias is not None and bias.ndim != 1):
         return dispatch(table, bound, "aten::linear", "")
-    dtype = dtype_word(to_torch_dtype(a.dtype))
+    dtype = _dtype(bound.output)
     if a.ndim > 2:
         return _linear_of_rows(table, bound, a, weight, bias, dtype)
     if bias is not None:
@@ -183,9 +183,13 @@ def addmm(table: Table, bound: BoundSymbol) -> None:
     if len(bound.args) != 3 or bound.kwargs:
         raise CannotExpress("it scales what it adds")
     bias, a, b = bound.args
-    dtype = dtype_word(to_torch_dtype(a.dtype))
     size = _size(bias, bound.output)
-    table.step("affine", a.name, b.name, bias.name, bound.output.name, dtype, 0, size)
+    table.step("affine", a.name, b.name, bias.name, bound.output.name, _dtype(bound.output), 0, size)
+
+
+def _dtype(room: TensorProxy) -> int:
+    """Return the word of the dtype of the memory for a result; PyTorch refuses operands of another one."""
+    return dtype_word(to_torch_dtype(room.dtype))
 
 
 def _size(bias: TensorProxy, output: TensorProxy) -> int:
@@ -199,8 +203,7 @@ def matmul(table: Table, bound: BoundSymbol) -> None:
     a, b = _operands(bound)
     if a.ndim != 2 or b.ndim != 2:
         return dispatch(table, bound, "aten::matmul", "")
-    dtype = dtype_word(to_torch_dtype(a.dtype))
-    table.step("product", a.name, b.name, bound.output.name, dtype)
+    table.step("product", a.name, b.name, bound.output.name, _dtype(bound.output))
 
 
 def by_onednn(table: Table, bound: BoundSymbol, a: Any, matrix: Any, bias: Any, turns: bool) -> None:
