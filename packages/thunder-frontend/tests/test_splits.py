@@ -346,6 +346,33 @@ def test_a_frame_of_a_module_that_each_call_makes_is_not_lost_for_ever():
     assert "Matcher" in compiled.split_off()[0].what
 
 
+class Sampler:
+    """Walks in steps, each of which is decorated, in a frame that no program holds."""
+
+    def __init__(self):
+        self.net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())
+
+    @torch.no_grad()
+    def step(self, x):
+        return self.net(x) * 2
+
+    def walk(self, x):
+        for order in np.argsort(x.detach().sum(1).numpy()):
+            x = self.step(x) + int(order)
+        return x
+
+
+def test_decorated_functions_that_a_lost_frame_calls_are_compiled():
+    sampler = Sampler()
+    run = jit(sampler.walk, fallback="split")
+    for _ in range(3):
+        x = torch.randn(4, 3, requires_grad=True)
+        found, expected = run(x), sampler.walk(x)
+        torch.testing.assert_close(found, expected)
+        assert not found.requires_grad
+    assert "Sampler.step is compiled: 3 operations" in str(explain(run))
+
+
 def scaled(module, x):
     return x * module.scale
 

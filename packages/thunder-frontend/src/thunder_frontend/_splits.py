@@ -292,7 +292,19 @@ def _within(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _may_compile(function: types.FunctionType) -> bool:
-    """Whether a program may be made of a function: the user's own, and those of libraries but for the usual ones."""
+    """Whether a program may be made of a function: the user's own, and those of libraries but for the usual ones.
+
+    What ``torch.no_grad()`` and the like, as decorators, make of such a function is one, too.
+    """
+    while not _is_users(function):
+        inner = getattr(function, "__wrapped__", None)
+        if type(inner) is not types.FunctionType or why_as_it_is(function) is not None:
+            return False
+        function = inner
+    return True
+
+
+def _is_users(function: types.FunctionType) -> bool:
     module = name_in(function.__globals__)
     if function.__code__.co_flags & UNLIKELY:
         return False
