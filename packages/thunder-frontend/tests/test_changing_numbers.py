@@ -225,6 +225,30 @@ def test_numbers_that_are_set_from_outside_are_left_open_where_sizes_are():
     assert (cache_misses(symbolic), cache_misses(constant)) == (2, 6)
 
 
+class Exchanges(torch.nn.Module):
+    """Puts a number, an object or both where it finds one, in a program that takes no symbolic sizes."""
+
+    def __init__(self, exchanges):
+        super().__init__()
+        self.exchanges, self.calls, self.state = exchanges, 0, types.SimpleNamespace(scale=2.0)
+
+    def forward(self, x):
+        if "number" in self.exchanges:
+            self.calls += 1
+        if "object" in self.exchanges:
+            self.state = types.SimpleNamespace(scale=self.state.scale)
+        return x * self.state.scale + len("-".join([str(x.shape[0])])) + self.calls
+
+
+@pytest.mark.parametrize("cache", [*CACHES, "auto"])
+@pytest.mark.parametrize("exchanges", ["a number", "an object", "a number and an object"])
+def test_programs_that_fix_their_sizes_serve_other_values_of_what_they_exchange(exchanges, cache):
+    eager, compiled = Exchanges(exchanges), jit(Exchanges(exchanges), cache=cache)
+    for rows in (2, 3, 4) * 3:
+        assert torch.equal(compiled(torch.ones(rows)), eager(torch.ones(rows)))
+    assert cache_misses(compiled) == 4
+
+
 def test_a_counter_that_becomes_another_kind_of_number_is_compiled_for():
     module = Counts(scaled, True)
     compiled = jit(module)

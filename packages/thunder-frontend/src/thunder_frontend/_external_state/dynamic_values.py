@@ -156,14 +156,21 @@ class DynamicValues:
         if self._has_scalars and not self._fixes_scalars:
             self._fixes_scalars = True  # from now on
             return [self, *self.fixing_more()]
-        if self._waits:
-            return [None] if self.symbolic or changed else []
-        if not (self._has_dynamic or changed):
+        if not (self._has_dynamic or self._waits and self.symbolic or changed):
             return []
-        marks = [
-            DynamicValues(symbolic=True, follows=False, waits=waits) for waits in (False, True)
-        ]  # with numbers, without
-        return [*(marks if changed else marks[1:]), None] if self.symbolic else [None]
+        fewer: list[DynamicValues | None] = []
+        if self.symbolic and not self._waits:
+            marks = [self._but(symbolic=True, follows=False, waits=waits) for waits in (False, True)]
+            fewer += marks if changed else marks[1:]  # with numbers, without
+        if self._exchanged:  # a program that fixed these, too, would serve no other call
+            fewer.append(self._but(symbolic=False))
+        return [*fewer, None]
+
+    def _but(self, symbolic: bool, follows: bool = True, waits: bool = False) -> DynamicValues:
+        """Return what makes other sizes and numbers dynamic, but for what programs exchange."""
+        made = DynamicValues(symbolic, follows, waits)
+        made._exchanged = self._exchanged
+        return made
 
     def exchanged(self, places: Mapping[Place, type]) -> None:
         """Note where a program puts other numbers and objects than it finds."""
