@@ -102,10 +102,10 @@ def gather(a: TensorProxy, dim: Any, index: TensorProxy, *, sparse_grad: bool = 
 
 @torchsymbol(torch.take_along_dim, Tensor.take_along_dim)
 def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None) -> Any:
-    """The elements along a dimension at the places in ``indices``, broadcast in the others."""
+    """The elements along a dimension at the places in ``indices``, counted round and round, broadcast in the others."""
     if dim is None or _scalar(a, indices):
         return NotImplemented
-    return lang.take_along_dim(a, lang.where(indices < 0, indices + a.shape[dim], indices), dim)
+    return lang.take_along_dim(a, lang.remainder(indices, a.shape[dim]), dim)
 
 
 @torchsymbol(torch.take, Tensor.take, traits=FAILS)
