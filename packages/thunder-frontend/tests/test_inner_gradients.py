@@ -483,3 +483,24 @@ def test_steps_through_data_go_on_inside_of_a_program():
         w = torch.randn(3, dtype=torch.float64, requires_grad=True)
         found.append([(run(torch.randn(2, 3, dtype=torch.float64), w), w.detach().clone()) for _ in range(3)])
     torch.testing.assert_close(found[1], found[0])
+
+
+def test_gradients_one_by_one_of_as_many_results_as_a_symbolic_size_says():
+    def program(x):
+        return torch.autograd.functional.jacobian(torch.sin, x, create_graph=True)
+
+    compiled = jit(program)
+    for rows in (3, 5, 4):
+        x = torch.randn(rows, 2, dtype=torch.float64, requires_grad=True)
+        torch.testing.assert_close(compiled(x), program(x))
+        torch.testing.assert_close(grad(compiled(x).square().sum(), x), grad(program(x).square().sum(), x))
+
+
+def test_a_derivative_goes_on_from_a_gradient_of_a_symbolic_size():
+    def program(x):
+        return grad(x.sin().reshape(-1)[1], x, create_graph=True)[0]
+
+    compiled = jit(program)
+    for rows in (3, 5, 4):
+        x = torch.randn(rows, 2, dtype=torch.float64, requires_grad=True)
+        torch.testing.assert_close(grad(compiled(x).square().sum(), x), grad(program(x).square().sum(), x))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from thunder_ir import Builder, Proxy, TensorProxy, Trace, current_builder, flat_proxies, recording, substitute
+from thunder_ir.passes import under_fresh_names
 from thunder_ir.trees import flatten, unflatten
 
 
@@ -88,8 +89,7 @@ def _put(bound: Any, values: dict[str, Any]) -> None:
     """Record a call under names of the program around it; its tags and location stay."""
     builder = current_builder()
     if builder.recording:
-        renamed = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs}
-        values.update(renamed)
+        values.update(under_fresh_names(bound, builder.names, values))
         made = bound.substituted(values, outputs=True)
         builder.bound_symbols.append(made.replace(tags=made.tags | builder.tags) if builder.tags else made)
 

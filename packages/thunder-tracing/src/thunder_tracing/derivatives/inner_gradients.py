@@ -10,7 +10,7 @@ import torch
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_proxies, substitute
-from thunder_ir.passes import leading_to, read_from_outside
+from thunder_ir.passes import leading_to, read_from_outside, under_fresh_names
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, edges, marked, with_rule
@@ -226,8 +226,8 @@ def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str,
         if all(p.name in defined for p in bound.outputs):
             continue
         draws = bound.has_tag(OpTags.RANDOM)
-        there = defined if draws else ()
-        fresh = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs if p.name not in there}
+        made = under_fresh_names(bound, builder.names, known)
+        fresh = {name: p for name, p in made.items() if not draws or name not in defined}
         known.update(fresh)
         emitted = bound.substituted(known).replace(output=substitute(bound.output, fresh))
         if draws:  # in the place of the call that drew these numbers; it returns more
