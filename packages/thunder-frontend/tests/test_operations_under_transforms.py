@@ -47,3 +47,56 @@ def test_operations_are_batched_and_differentiated(name):
     torch.manual_seed(0)
     batch = torch.randn(4, 2, 3)
     assert_close(jit(program)(batch), program(batch), rtol=1e-4, atol=1e-5)
+
+
+REFUSED = {
+    "fractions as places": (lambda x, i: x.gather(0, i), (4, 5), torch.rand(3, 2, 5)),
+    "short integers as places": (lambda x, i: x.gather(0, i), (4, 5), torch.ones(3, 2, 5, dtype=torch.int16)),
+    "fractions as places that are added to": (lambda x, i: x.scatter_add(0, i, x), (4, 5), torch.rand(3, 4, 5)),
+    "fractions as rows": (lambda x, i: F.embedding(i, x), (4, 5), torch.rand(3, 2)),
+    "short integers as rows": (lambda x, i: F.embedding(i, x), (4, 5), torch.ones(3, 2, dtype=torch.int16)),
+    "fractions as classes": (F.nll_loss, (4, 5), torch.rand(3, 4)),
+    "places before the first": (lambda x, i: x[i], (4, 5), torch.full((3, 2), -5)),
+    "rows before the first": (lambda x, i: x.index_select(0, i), (4, 5), torch.full((3, 2), -1)),
+    "a norm over other sizes": (lambda x, w: F.layer_norm(x, (5,), w), (4, 6), torch.ones(3, 6)),
+    "a norm with one scale for all": (lambda x, w: F.layer_norm(x, (5,), w), (4, 5), torch.ones(3, 1)),
+    "integers that open": (lambda x, w: F.glu(w) + x, (4,), torch.ones(3, 8, dtype=torch.int64)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize(
+    "derive", [lambda operation: operation, lambda operation: grad(lambda *a: operation(*a).sum())]
+)
+def test_what_an_operation_does_not_take_is_refused_under_transforms(name, derive):
+    operation, shape, other = REFUSED[name]
+
+    def program(x, other):
+        return vmap(derive(operation))(x, other)
+
+    x = torch.randn(3, *shape)
+    with pytest.raises((RuntimeError, IndexError)):
+        program(x, other)
+    with pytest.raises((RuntimeError, IndexError)):
+        jit(program)(x, other)
+
+
+@pytest.mark.parametrize(
+    ("operation", "shape", "fitting", "other"),
+    [
+        (lambda x, w: F.layer_norm(x * 2, (8, 64), w).relu(), (256, 8, 64), (8, 64), (64,)),
+        (lambda x, w: F.rms_norm(x * 2, (8, 64), w).relu(), (256, 8, 64), (8, 64), (64,)),
+        (lambda x, w: F.group_norm(x * 2, 8, w).relu(), (256, 64, 4), (64,), (64, 1)),
+    ],
+)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_scales_of_norms_are_not_broadcast(operation, shape, fitting, other, requires_grad):
+    compiled = jit(operation)
+    for _ in range(3):
+        x = torch.randn(shape, requires_grad=requires_grad)
+        assert_close(compiled(x, torch.ones(fitting)), operation(x, torch.ones(fitting)))
+    with pytest.raises(RuntimeError) as expected:
+        operation(x, torch.ones(other))
+    with pytest.raises(RuntimeError) as raised:
+        compiled(x, torch.ones(other))
+    assert str(raised.value) == str(expected.value)

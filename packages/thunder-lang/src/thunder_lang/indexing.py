@@ -280,9 +280,10 @@ def _clamped(place: Any, length: Any) -> Any:
 
 
 def _wrapped(index: TensorProxy, length: Any, a: TensorProxy) -> TensorProxy:
-    """Indices as non-negative ``int64`` on the device of ``a``."""
+    """Indices as ``int64`` on the device of ``a``, counted from its start; those of no place stay what they are."""
     index = convert(as_tensor(prims.device_put(index, a.device)), dtypes.int64)
-    return as_tensor(prims.where(prims.lt(index, 0), prims.add(index, length), index))
+    from_end = prims.bitwise_and(prims.lt(index, 0), prims.ge(index, -length))
+    return as_tensor(prims.where(from_end, prims.add(index, length), index))
 
 
 def _prepared(a: TensorProxy, indices: dict[int, TensorProxy]) -> tuple[TensorProxy | None, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import mul
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
@@ -10,9 +12,10 @@ from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy
 from thunder_prims.axes import filled, moved, positions, shifted
 from thunder_prims.checks import check_dim
 from thunder_prims.derivatives import linear
+from thunder_prims.gathering import gather
 from thunder_prims.operands import any_requires_grad, check_has_shape, check_indices, check_operands, replaced
 from thunder_prims.prim import prim
-from thunder_prims.shape import batch_first, reshape, slice, transpose
+from thunder_prims.shape import batch_first, broadcast_in_dim, reshape, slice, transpose
 from thunder_vmap import batching_rule
 
 __all__ = ["index", "index_add", "index_copy", "index_put", "slice_scatter", "take"]
@@ -67,16 +70,21 @@ linear(take)
 
 @batching_rule(take)
 def take_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """One tensor for all, or indices for all, need nothing moved; with both batched, pairs of places are indexed."""
+    """One tensor for all, or indices for all, need nothing moved; with both batched, each element is gathered.
+
+    An index, unlike either, would count negative places from the end.
+    """
     (a, indices, dim), (of_a, of_indices, _) = args, dims
     if of_indices is None:
         along = shifted(dim, of_a)
         return take(a, indices, along), of_a if of_a < along else of_a + indices.ndim - 1
     if of_a is None:
         return take(a, indices, dim), dim + of_indices
-    pairs = _batched_indices(size, (indices,), (of_indices,))
-    taken = index(moved(batch_first(a, of_a, size), dim + 1, 1), pairs)
-    return _moved_block(taken, 1, indices.ndim - 1, dim + 1), 0
+    places = batch_first(indices, of_indices, size)
+    a, count = batch_first(a, of_a, size), reduce(mul, places.shape[1:], 1)
+    every = replaced(a.shape, dim + 1, count)
+    taken = gather(a, broadcast_in_dim(reshape(places, (size, count)), every, (0, dim + 1)), dim + 1)
+    return reshape(taken, (*every[: dim + 1], *places.shape[1:], *every[dim + 2 :])), 0
 
 
 def _index_write(operation: str, a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> TensorProxy:

@@ -254,8 +254,10 @@ def torch_threshold(a: TensorProxy, threshold: float, value: float) -> TensorPro
 
 
 @torchsymbol(F.glu, torch._C._nn.glu)
-def glu(a: TensorProxy, dim: int = -1) -> TensorProxy:
+def glu(a: TensorProxy, dim: int = -1) -> Any:
     """One half of ``a`` times the sigmoid of the other half."""
+    if not a.dtype.is_inexact:
+        return NotImplemented
     half = a.shape[dim] // 2
     first, second = lang.split(a, [half, half], dim)
     return narrow_to(wide(first) * lang.sigmoid(wide(second)), a.dtype)

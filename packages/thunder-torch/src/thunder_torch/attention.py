@@ -123,7 +123,7 @@ def embedding(
     sparse: bool = False,
 ) -> Any:
     """The rows of ``weight`` at the places in ``a``."""
-    if max_norm is not None or weight.ndim != 2:
+    if max_norm is not None or weight.ndim != 2 or a.dtype not in (dtypes.int64, dtypes.int32):
         return NotImplemented
     rows = weight.shape[0]
     padding = -1 if padding_idx is None else padding_idx + rows if padding_idx < 0 else padding_idx

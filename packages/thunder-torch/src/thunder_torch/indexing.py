@@ -79,9 +79,14 @@ def _one_by_one(a: TensorProxy, mask: TensorProxy, value: TensorProxy) -> bool:
 @torchsymbol(torch.index_select, Tensor.index_select)
 def index_select(a: TensorProxy, dim: Any, index: TensorProxy) -> Any:
     """The slices of a dimension at the places in ``index``."""
-    if isinstance(dim, str) or a.ndim == 0 or index.ndim != 1:
+    if isinstance(dim, str) or a.ndim == 0 or index.ndim != 1 or not _are_places(index):
         return NotImplemented
     return prims.take(a, _long(index), int(dim) % a.ndim)
+
+
+def _are_places(index: TensorProxy) -> bool:
+    """Whether PyTorch takes a tensor for places; numbers of other dtypes would be rounded to some."""
+    return index.dtype in (dtypes.int64, dtypes.int32)
 
 
 def _long(index: TensorProxy) -> TensorProxy:
@@ -95,7 +100,7 @@ def _scalar(*tensors: Any) -> bool:
 @torchsymbol(torch.gather, Tensor.gather)
 def gather(a: TensorProxy, dim: Any, index: TensorProxy, *, sparse_grad: bool = False) -> Any:
     """The elements along a dimension at the places in ``index``."""
-    if isinstance(dim, str) or _scalar(a, index) or a.ndim != index.ndim:
+    if isinstance(dim, str) or _scalar(a, index) or a.ndim != index.ndim or not _are_places(index):
         return NotImplemented
     return prims.gather(a, _long(index), int(dim) % a.ndim)
 
@@ -103,7 +108,7 @@ def gather(a: TensorProxy, dim: Any, index: TensorProxy, *, sparse_grad: bool = 
 @torchsymbol(torch.take_along_dim, Tensor.take_along_dim)
 def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None) -> Any:
     """The elements along a dimension at the places in ``indices``, counted round and round, broadcast in the others."""
-    if dim is None or _scalar(a, indices):
+    if dim is None or _scalar(a, indices) or not _are_places(indices):
         return NotImplemented
     return lang.take_along_dim(a, lang.remainder(indices, a.shape[dim]), dim)
 
@@ -111,7 +116,7 @@ def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None)
 @torchsymbol(torch.take, Tensor.take, traits=FAILS)
 def take(a: TensorProxy, index: TensorProxy) -> Any:
     """The elements at places counted as if ``a`` had one dimension."""
-    if a.numel == 0:
+    if a.numel == 0 or index.dtype is not dtypes.int64:
         return NotImplemented
     flat = lang.reshape(a, (a.numel,))
     return lang.reshape(lang.getitem(flat, lang.reshape(index, (index.numel,))), tuple(index.shape))
@@ -120,7 +125,7 @@ def take(a: TensorProxy, index: TensorProxy) -> Any:
 @torchsymbol(torch.scatter_add, Tensor.scatter_add)
 def scatter_add(a: TensorProxy, dim: Any, index: TensorProxy, src: TensorProxy) -> Any:
     """``a`` with the elements of ``src`` added at the places in ``index``."""
-    if isinstance(dim, str) or _scalar(a, index, src) or a.ndim != index.ndim:
+    if isinstance(dim, str) or _scalar(a, index, src) or a.ndim != index.ndim or not _are_places(index):
         return NotImplemented
     return prims.scatter_add(a, _long(index), src, int(dim) % a.ndim)
 
@@ -131,6 +136,8 @@ def scatter(a: TensorProxy, dim: Any, index: TensorProxy, *args: Any, **kwargs: 
     source = args[0] if args else kwargs.get("src", kwargs.get("value"))
     if isinstance(dim, str) or "reduce" in kwargs or len(args) > 1 or _scalar(a, index, source) or a.ndim != index.ndim:
         return NotImplemented
+    if not _are_places(index):
+        return NotImplemented
     if not isinstance(source, TensorProxy):
         if isinstance(source, (bool, int, float)) and not a.dtype.is_complex:
             return prims.scatter(a, _long(index), source, int(dim) % a.ndim)
@@ -139,7 +146,8 @@ def scatter(a: TensorProxy, dim: Any, index: TensorProxy, *args: Any, **kwargs: 
 
 
 def _index_writes(a: TensorProxy, dim: Any, index: TensorProxy, source: Any) -> bool:
-    return not (isinstance(dim, str) or index.ndim != 1 or _scalar(a, source) or a.dtype is not source.dtype)
+    fits = index.ndim == 1 and _are_places(index) and a.dtype is source.dtype
+    return fits and not (isinstance(dim, str) or _scalar(a, source))
 
 
 @torchsymbol(torch.index_add, Tensor.index_add)
@@ -153,9 +161,9 @@ def index_add(a: TensorProxy, dim: Any, index: TensorProxy, source: TensorProxy,
 @torchsymbol(torch.index_copy, Tensor.index_copy)
 def index_copy(a: TensorProxy, dim: Any, index: TensorProxy, source: TensorProxy) -> Any:
     """``a`` with slices replaced at the places in ``index``."""
-    if not _index_writes(a, dim, index, source):
+    if not _index_writes(a, dim, index, source) or index.dtype is not dtypes.int64:
         return NotImplemented
-    return prims.index_copy(a, _long(index), source, int(dim) % a.ndim)
+    return prims.index_copy(a, index, source, int(dim) % a.ndim)
 
 
 @torchsymbol(torch.index_put, Tensor.index_put)
@@ -172,10 +180,12 @@ def index_fill(a: TensorProxy, dim: Any, index: TensorProxy, value: Any) -> Any:
     """``a`` with slices filled with a number at the places in ``index``."""
     if isinstance(dim, str) or isinstance(value, TensorProxy) or a.ndim == 0 or index.ndim != 1:
         return NotImplemented
+    if index.dtype is not dtypes.int64:
+        return NotImplemented
     shape = list(a.shape)
     shape[dim] = index.shape[0]
     filled = lang.full(tuple(shape), value, a.dtype, a.device)
-    return prims.index_copy(a, _long(index), filled, int(dim) % a.ndim)
+    return prims.index_copy(a, index, filled, int(dim) % a.ndim)
 
 
 def _one_hot_meta(a: TensorProxy, num_classes: int = -1) -> Any:

@@ -184,6 +184,8 @@ def negative_log_likelihood(
         return NotImplemented
     if weight is not None and not same_shape(weight.shape, a.shape[dim : dim + 1]):
         return NotImplemented
+    if target.dtype not in (dtypes.int64, dtypes.uint8):
+        return NotImplemented
     target = lang.to(target, dtypes.int64)
     ignored = lang.eq(target, ignore_index)
     safe = lang.where(ignored, lang.zeros_like(target), target)

@@ -32,6 +32,15 @@ def _trailing(a: TensorProxy, shape: Any) -> tuple[int, ...]:
     return tuple(range(a.ndim - len(tuple(shape)), a.ndim))
 
 
+def _sizes(shape: Any) -> tuple[Any, ...]:
+    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+
+
+def _are_of(shape: Any, *parameters: Any) -> bool:
+    """Whether parameters have the shape that PyTorch demands: others would be broadcast."""
+    return all([p is None or same_shape(p.shape, shape) for p in parameters])
+
+
 def _affine(a: TensorProxy, weight: Any, bias: Any) -> TensorProxy:
     if weight is not None:
         a = a * wide(weight)
@@ -39,27 +48,27 @@ def _affine(a: TensorProxy, weight: Any, bias: Any) -> TensorProxy:
 
 
 @torchsymbol(F.layer_norm)
-def layer_norm(
-    a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> TensorProxy:
+def layer_norm(a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Mean zero and variance one over the last dimensions, then scaled and shifted."""
+    shape = _sizes(normalized_shape)
+    if not shape or not _are_of(shape, weight, bias) or not same_shape(a.shape[-len(shape) :], shape):
+        return NotImplemented
     x = wide(in_rows(a))
-    dims = _trailing(a, normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,))
-    variance, mean = lang.var_mean(x, dims, True, correction=0)
+    variance, mean = lang.var_mean(x, _trailing(a, shape), True, correction=0)
     return narrow_to(_affine((x - mean) * lang.rsqrt(variance + eps), weight, bias), a.dtype)
 
 
 @torchsymbol(F.rms_norm, torch.rms_norm)
 def rms_norm(a: TensorProxy, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Mean square one over the last dimensions, then scaled."""
-    if not a.dtype.is_floating:
+    shape = _sizes(normalized_shape)
+    if not a.dtype.is_floating or not shape or not same_shape(a.shape[-len(shape) :], shape):
+        return NotImplemented
+    if not _are_of(shape, weight):
         return NotImplemented
     x = wide(in_rows(a))
     if eps is None:
         eps = torch.finfo(getattr(torch, x.dtype.name)).eps
-    shape = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
-    if not shape or not same_shape(a.shape[-len(shape) :], shape):
-        return NotImplemented
     normal = x * lang.rsqrt(lang.mean(x * x, _trailing(a, shape), True) + eps)
     return narrow_to(_affine(normal, weight, None), a.dtype)
 
@@ -75,7 +84,7 @@ def group_norm(a: TensorProxy, num_groups: int, weight: Any = None, bias: Any = 
     if a.numel == 0:
         return NotImplemented
     batch, channels = a.shape[:2]
-    if channels % num_groups:
+    if channels % num_groups or not _are_of((channels,), weight, bias):
         return NotImplemented
     x = lang.reshape(wide(a), (batch, num_groups, a.numel // (batch * num_groups)))
     variance, mean = lang.var_mean(x, 2, True, correction=0)
