@@ -84,19 +84,47 @@ def test_what_an_operation_does_not_take_is_refused_under_transforms(name, deriv
 @pytest.mark.parametrize(
     ("operation", "shape", "fitting", "other"),
     [
-        (lambda x, w: F.layer_norm(x * 2, (8, 64), w).relu(), (256, 8, 64), (8, 64), (64,)),
-        (lambda x, w: F.rms_norm(x * 2, (8, 64), w).relu(), (256, 8, 64), (8, 64), (64,)),
-        (lambda x, w: F.group_norm(x * 2, 8, w).relu(), (256, 64, 4), (64,), (64, 1)),
+        (lambda x, w: F.layer_norm(x * 2, (8, 64), w).relu(), (256, 8, 64), torch.ones(8, 64), torch.ones(64)),
+        (lambda x, w: F.rms_norm(x * 2, (8, 64), w).relu(), (256, 8, 64), torch.ones(8, 64), torch.ones(64)),
+        (lambda x, w: F.group_norm(x * 2, 8, w).relu(), (256, 64, 4), torch.ones(64), torch.ones(64, 1)),
     ],
+    ids=["layer_norm", "rms_norm", "group_norm"],
 )
 @pytest.mark.parametrize("requires_grad", [False, True])
-def test_scales_of_norms_are_not_broadcast(operation, shape, fitting, other, requires_grad):
+def test_what_an_operation_does_not_take_is_refused_after_calls_with_what_it_takes(
+    operation, shape, fitting, other, requires_grad
+):
     compiled = jit(operation)
     for _ in range(3):
         x = torch.randn(shape, requires_grad=requires_grad)
-        assert_close(compiled(x, torch.ones(fitting)), operation(x, torch.ones(fitting)))
+        assert_close(compiled(x, fitting), operation(x, fitting))
     with pytest.raises(RuntimeError) as expected:
-        operation(x, torch.ones(other))
+        operation(x, other)
     with pytest.raises(RuntimeError) as raised:
-        compiled(x, torch.ones(other))
+        compiled(x, other)
+    assert str(raised.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("operation", [F.softmax, F.softmin, F.log_softmax, torch.softmax, torch.log_softmax])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_softmaxes_name_the_dimension_that_is_not_there(operation, requires_grad):
+    compiled = jit(lambda x: operation(x * 2, 1))
+    x = torch.randn(8, 8, requires_grad=requires_grad)
+    assert_close(compiled(x), operation(x * 2, 1))
+    with pytest.raises(IndexError, match="Dimension out of range .*but got 1"):
+        compiled(x[0])
+
+
+def test_attention_takes_no_masks_of_other_dtypes():
+    def operation(x, mask):
+        return F.scaled_dot_product_attention(x * 2, x, x, attn_mask=mask)
+
+    compiled = jit(operation)
+    for length in (64, 48, 32):
+        x, mask = torch.randn(2, 2, length, 32, requires_grad=True), torch.zeros(length, length)
+        assert_close(compiled(x, mask), operation(x, mask))
+    with pytest.raises(RuntimeError) as expected:
+        operation(x, mask.long())
+    with pytest.raises(RuntimeError) as raised:
+        compiled(x, mask.long())
     assert str(raised.value) == str(expected.value)

@@ -13,6 +13,7 @@ import thunder_lang as lang
 from thunder_autograd import Pullback, vjp_rule
 from thunder_ir import OpTags, TensorProxy, current_builder
 from thunder_ir.number_proxies import Dimension
+from thunder_torch.conversion import size_of
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.rounding import floating, narrow_to, wide
@@ -265,7 +266,7 @@ def glu(a: TensorProxy, dim: int = -1) -> Any:
 
 def _below_zero(x: TensorProxy, dim: int) -> TensorProxy:
     """Return ``x`` less its greatest element along ``dim``, on which neither softmax nor its derivatives depend."""
-    if x.shape[dim] == 0:
+    if size_of(x, dim) == 0:
         return x
     with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):
         greatest = lang.amax(x, dim, True)

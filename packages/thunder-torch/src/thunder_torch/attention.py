@@ -71,12 +71,14 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> TensorProxy:
+) -> Any:
     """``softmax(query @ key.T * scale + mask) @ value``; rows that are masked whole give zero.
 
     Half precisions are computed with in float32 until the end: an error of scores is one of exponents.
     """
     dtype = query.dtype
+    if attn_mask is not None and (is_causal or attn_mask.dtype not in (dtypes.bool8, dtypes.float32, dtype)):
+        return NotImplemented
     query, key, value = wide(query), wide(key), wide(value)
     if enable_gqa:
         key = lang.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
