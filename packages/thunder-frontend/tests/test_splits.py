@@ -346,6 +346,26 @@ def test_a_frame_of_a_module_that_each_call_makes_is_not_lost_for_ever():
     assert "Matcher" in compiled.split_off()[0].what
 
 
+class Loss(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x):
+        return _through_numpy(x) * self.scale
+
+
+def test_a_module_that_each_call_makes_does_not_wait_for_a_lost_frame():
+    def trained(x):
+        return Loss(2.0)(x.relu()) + x
+
+    compiled = jit(trained, fallback="split")
+    for _ in range(6):
+        x = torch.randn(3)
+        torch.testing.assert_close(compiled(x), trained(x))
+    assert sum([part.stats.cache_misses for part in compiled_function(compiled).parts()]) <= 4
+
+
 class Sampler:
     """Walks in steps, each of which is decorated, in a frame that no program holds."""
 

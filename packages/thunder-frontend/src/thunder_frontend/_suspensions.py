@@ -187,6 +187,8 @@ def _recipe(value: object, handed: list[Any], is_outside: Callable[[Any], bool])
         raise CannotPause  # which takes back the write of this very call
     if isinstance(value, (*ITERATORS, enumerate, zip)):
         return _recipe_of_iterator(value, handed, is_outside)
+    if isinstance(value, torch.nn.Module) and not is_outside(value):
+        raise CannotPause  # the program behind the call would be for this very module, which no later call has
     handed.append(value)
     return Recipe()
 
