@@ -381,9 +381,16 @@ def test_gradients_that_add_up_share_no_memory(program, way):
 @pytest.mark.parametrize("place", [-20, -9, -8, -1, 0, 7, 8, 9, 100])
 def test_places_along_a_dimension_are_counted_round_and_round_by_gradients_too(place):
     places = torch.tensor([[3, place]])
-    gradients = []
-    for run in (torch.take_along_dim, jit(torch.take_along_dim)):
+
+    def gradient(run):
         x = torch.arange(8.0).reshape(1, 8).requires_grad_()
         run(x, places, 1).square().sum().backward()
-        gradients.append(x.grad)
-    assert torch.equal(*gradients)
+        return x.grad
+
+    try:
+        expected = gradient(torch.take_along_dim)
+    except RuntimeError:  # PyTorch takes such places, or does not, by its version
+        with pytest.raises(RuntimeError):
+            gradient(jit(torch.take_along_dim))
+    else:
+        assert torch.equal(gradient(jit(torch.take_along_dim)), expected)
