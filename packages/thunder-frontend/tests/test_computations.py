@@ -70,6 +70,35 @@ def test_specialisations_whose_guards_alone_differ_run_one_computation():
     assert len({*map(id, made[:5])}) == 1 and len({*map(id, made)}) == 2
 
 
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+def test_values_of_numbers_that_are_fixed_after_all_run_one_computation(cache):
+    by_text = lambda x, n: x * len(f"{n}")  # noqa: E731
+    compiled, x = jit(by_text, cache=cache), torch.randn(4, requires_grad=True)
+    for n in (3, 7, 5, 12, 8, 7, 12, 3, -4, True, 12):
+        same(compiled, by_text, x, n)
+    made = compile_data(compiled).compiled
+    fixed = [each for each in made if not each.specialisation.program.numbers]
+    assert cache_misses(compiled) == len(fixed) == len(made) == 7
+    assert len({*map(id, computations(compiled))}) == 3  # of texts of one, two and four characters
+
+
+RETURNING = {
+    "as it is": lambda x, n: (x * len(f"{n}"), n),
+    "in a sum": lambda x, n: (x * len(f"{n}"), n + 1),
+    "in a dict": lambda x, n: {n: x * len(f"{n}"), "n": [n, x.shape[0]]},
+    "as a factor": lambda x, n: x * n * len(f"{n}"),
+    "as a size": lambda x, n: x.new_ones(n, len(f"{n}")),
+}
+
+
+@pytest.mark.parametrize("returning", RETURNING.values(), ids=RETURNING)
+def test_numbers_that_are_fixed_after_something_was_computed_of_them(returning):
+    compiled = jit(returning)
+    for size, n in ((2, 3), (3, 7), (2, 5), (4, 12), (5, 5), (2, 3)):
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x, n), returning(x, n))
+
+
 def test_both_derivatives_of_results_of_one_computation():
     models = [Model(seed).eval().double() for seed in range(2)]
     compiled = [*map(jit, models)]

@@ -83,6 +83,22 @@ def test_where_native_code_is_not_at_hand_there_is_no_snapshot(tensors, monkeypa
     assert thunder_native.guards.unchanged(tensors, 1) is None
 
 
+def test_native_code_is_made_once_as_much_time_went_into_checks(tensors, monkeypatch):
+    monkeypatch.setattr(thunder_native.guards, "is_at_hand", lambda: False)
+    often = thunder_native.guards.WORTH // len(tensors)
+    assert thunder_native.guards.unchanged(tensors, 1, often - 1) is None
+    same = thunder_native.guards.unchanged(tensors, 1, often)
+    assert same is not None and same(tensors)
+
+
+def test_where_native_code_cannot_run_there_is_no_snapshot(tensors, monkeypatch):
+    def cannot():
+        raise RuntimeError("native code cannot run here")
+
+    monkeypatch.setattr(thunder_native.guards, "runtime", cannot)
+    assert thunder_native.guards.unchanged(tensors, 1, thunder_native.guards.WORTH) is None
+
+
 @pytest.mark.parametrize("device", ["meta", pytest.param("cuda", marks=GPU)])
 def test_tensors_may_be_on_any_device(tensors, device):
     elsewhere = torch.ones(2, 3, device=device)
@@ -122,7 +138,7 @@ def test_a_program_is_made_again_where_eager_would_notice(change, compilers_load
     monkeypatch.setattr("thunder_guards._codegen.tensor_checks._SHARED", WeakValueDictionary())
     monkeypatch.setattr(
         "thunder_guards._codegen.tensor_checks._SNAPSHOTS",
-        [lambda tensors, others: made.append(thunder_native.guards.unchanged(tensors, others)) or made[-1]],
+        [lambda *given: made.append(thunder_native.guards.unchanged(*given)) or made[-1]],
     )
     module, x = network(), torch.randn(2, 4)
     compiled = jit(module)

@@ -20,6 +20,7 @@ from thunder_frontend._lookasides.lookasides import lookasides
 from thunder_frontend._suspensions import Continuation
 from thunder_guards import ArgumentsGuard, EnvironmentGuard
 from thunder_guards.errors import AcquisitionError, BeginAgain, DataDependentError, in_users_code, state_of
+from thunder_guards.fixed_numbers import with_fixed_numbers_guarded
 from thunder_guards.own_code import PACKAGES, name_in, of_library, package_of
 from thunder_guards.program import Effect, Program
 from thunder_guards.sources import Source, held
@@ -122,7 +123,7 @@ class Acquisition(Acquiring):
                 program = self._program(now, arguments, result, settings, run.log if self.settings.log else None)
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
-            return replace(program, raises=raised)
+            return with_fixed_numbers_guarded(replace(program, raises=raised))
 
     def _blamed(self, error: Exception, frames: tuple[Any, ...]) -> Exception:
         """Return a refusal with the frames that it went through, innermost first, and how far the program came."""

@@ -18,23 +18,32 @@ from thunder_native.runtime import is_at_hand, runtime
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress
 
+WORTH = 1_000_000
+"""Tensors checked by Python, in about the time in which native code is made that was not at hand."""
+
 
 @snapshots
-def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple[Any, ...]], bool] | None:
+def unchanged(
+    tensors: tuple[torch.Tensor, ...], others: int, checks: int = 0
+) -> Callable[[tuple[Any, ...]], bool] | None:
     """Return what tells whether tensors are the same objects as now, of the same class, dispatch keys, dtype, device,
     sizes and strides, and require gradients as they do now.
 
     Args:
         tensors: all that are to be apart from each other.
         others: how many of them, the first ones, may be different objects at each call.
+        checks: how often they were checked without this.
 
     Returns:
-        It takes a tuple. ``None`` where native code is not at hand, does not know a dtype, or a tensor is not a
-        strided one.
+        It takes a tuple. ``None`` where native code is not at hand and not worth being made, cannot run, does not know
+        a dtype, or a tensor is not a strided one.
     """
-    if not is_at_hand():
+    if not is_at_hand() and checks * len(tensors) < WORTH:
         return None
-    made = runtime()
+    try:
+        made = runtime()
+    except RuntimeError:
+        return None
     words = [len(tensors) - others, others, made.layout.tensor, made.layout.keys]
     try:
         for t in tensors[others:]:

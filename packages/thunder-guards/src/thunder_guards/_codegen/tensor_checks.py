@@ -42,7 +42,7 @@ Where many programs share a check and each was called seldom, nobody may make on
 as many calls.
 """
 
-Snapshot: TypeAlias = "Callable[[tuple[Any, ...], int], Callable[[tuple[Any, ...]], bool] | None]"
+Snapshot: TypeAlias = "Callable[[tuple[Any, ...], int, int], Callable[[tuple[Any, ...]], bool] | None]"
 
 _SNAPSHOTS: list[Snapshot] = []
 
@@ -52,8 +52,8 @@ def snapshots(maker: Snapshot) -> Snapshot:
 
     Args:
         maker: takes tensors that passed, all apart from each other, and how many of them, the first ones, may be
-            others at the next call. What it returns takes such a tuple; where that is false, all is checked anew. It
-            may return ``None``.
+            others at the next call, and how often they were checked without it. What it returns takes such a tuple;
+            where that is false, all is checked anew. It may return ``None``.
     """
     _SNAPSHOTS.append(maker)
     return maker
@@ -124,7 +124,8 @@ class ManyTensors:
         if self.calls == self.due:
             again = self._second if check is _always else check
             makers = _SNAPSHOTS if self.apart else []
-            same = next((made for maker in makers if (made := maker(tensors, self.others)) is not None), None)
+            made = [maker(tensors, self.others, self.calls) for maker in makers]
+            same = next((snapshot for snapshot in made if snapshot is not None), None)
             if same is not None:
                 self.check = lambda tensors: same(tensors) or again(tensors)
             elif makers:
