@@ -95,13 +95,14 @@ def version() -> int:
     return (int(major) << 56) | (int(minor) << 48)
 
 
-def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str) -> None:
+def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str, args: Sequence[Any] | None = None) -> None:
     """Append the step that makes a call.
 
     Args:
         table: what is appended to.
         bound: the call; its arguments are those of the schema, by position or name.
         name, overload: of the operator.
+        args: those by position, where they are not the call's.
 
     Raises:
         CannotExpress: an argument is of a kind that has no encoding.
@@ -112,7 +113,9 @@ def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str) -> None
         raise CannotExpress(f"{name} returns what is no tensor")
     if max(len(operator.arguments), len(outputs)) > STACK:
         raise CannotExpress(f"{name} takes or returns more than {STACK} values")
-    _step(table, operator, _given(operator, bound.args, bound.kwargs), [o.name for o in outputs])
+    _step(
+        table, operator, _given(operator, bound.args if args is None else args, bound.kwargs), [o.name for o in outputs]
+    )
 
 
 def call(table: Table, name: str, overload: str, *given: Any, into: str | None = None) -> Slot:

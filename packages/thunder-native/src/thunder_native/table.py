@@ -49,8 +49,9 @@ TEXTS = 4096
 
 
 @lru_cache(TEXTS)
-def _text(value: str) -> ctypes.Array[ctypes.c_char]:
-    return ctypes.create_string_buffer(value.encode())
+def _text(value: str) -> tuple[ctypes.Array[ctypes.c_char], int]:
+    memory = ctypes.create_string_buffer(value.encode())
+    return memory, ctypes.addressof(memory)
 
 
 @dataclass(slots=True)
@@ -101,9 +102,9 @@ class Table:
 
     def text(self, value: str) -> int:
         """Return the address of a text."""
-        memory = _text(value)
+        memory, address = _text(value)
         self.memory.append(memory)
-        return ctypes.addressof(memory)
+        return address
 
 
 def listed(values: Sequence[Word]) -> Words:

@@ -16,7 +16,7 @@ Row = Callable[[Table, BoundSymbol], None]
 def has_known_sizes(bound: BoundSymbol) -> bool:
     """Whether the sizes of all tensors of a call are numbers."""
     shapes = [p.shape for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
-    return all([d.__class__ is int for shape in shapes for d in shape])
+    return all([type(d) is int for shape in shapes for d in shape])
 
 
 def inner_or(row: Row, otherwise: Row) -> Row:
@@ -91,7 +91,7 @@ def shaped(operator: str) -> Row:
         elements = prod(shape)
         if not elements or prod(a.shape) != elements or bound.kwargs or a.dtype is not bound.output.dtype:
             raise CannotExpress("it is empty, or has another number of elements or another dtype")
-        dispatch(table, bound.replace(args=(a, tuple(shape))), operator, "")
+        dispatch(table, bound, operator, "", (a, tuple(shape)))
         _, words = table.steps.pop()
         strides = tuple([prod(shape[d + 1 :]) for d in range(len(shape))])
         lies = Words(tuple(shape)), Words(strides)
