@@ -12,6 +12,7 @@ from thunder_benchmarks import (
     branches,
     calls,
     first_calls,
+    functions,
     fusion,
     fusion_page,
     imports,
@@ -227,3 +228,12 @@ def test_the_table_of_small_models(monkeypatch, capsys):
     small_models.main()
     shown = capsys.readouterr().out
     assert "VAE" in shown and "thunder / eager" in shown and "torch.compile" not in shown
+
+
+def test_the_table_of_functions(monkeypatch, capsys):
+    words = ["--only", "tanh", "isnan", "--size", "256", "256", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", ["functions", *words])
+    monkeypatch.setattr(functions, "BLOCK", 0.0)
+    functions.main()
+    table = capsys.readouterr().out
+    assert [table.count(word) for word in ("tanh", "isnan", "yes")] == [1, 1, 2]

@@ -188,7 +188,7 @@ def derived_by_pytorch(program, *tensors):
 
 
 gelu, linear = symbol_of(torch.nn.functional.gelu), symbol_of(torch.nn.functional.linear)
-relu, tanh = symbol_of(torch.relu), symbol_of(torch.tanh)
+relu, sigmoid, tanh = (symbol_of(function) for function in (torch.relu, torch.sigmoid, torch.tanh))
 
 
 def normalised(x, w):
@@ -211,6 +211,38 @@ def test_gelu_is_fused_with_what_is_around_it():
     assert len(kernels(lambda x, y: gelu(x + y) + y, x, x)) == 1
 
 
+def by_tanh(x):
+    return gelu(x, approximate="tanh")
+
+
+SLOW = [tanh, by_tanh, *map(symbol_of, (torch.exp, torch.sin, torch.trunc, torch.isnan, torch.nn.functional.mish))]
+FAST = [gelu, sigmoid, *map(symbol_of, (torch.floor, torch.nn.functional.silu, torch.softmax))]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("function", SLOW)
+def test_functions_for_which_pytorch_takes_twice_as_long_have_kernels_of_their_own(function, dtype):
+    x = torch.ones(SIDE, 2 * SIDE, dtype=dtype)
+
+    assert len(kernels(function, x)) == 1
+    assert kernels(function, x[:4, :4].contiguous()) == []
+
+
+@pytest.mark.parametrize("function", FAST)
+def test_other_functions_have_none(function):
+    x = torch.ones(SIDE, SIDE)
+
+    assert kernels(lambda x: function(x, -1) if function is symbol_of(torch.softmax) else function(x), x) == []
+
+
+@pytest.mark.parametrize("function", [tanh, by_tanh, symbol_of(torch.nn.functional.mish)])
+def test_derivatives_of_functions_with_a_hyperbolic_tangent_are_in_kernels_also_alone(function):
+    x = torch.ones(SIDE, SIDE)
+
+    assert derived_by_pytorch(function, x) == []
+    assert "gelu" not in derived_by_pytorch(lambda x: linear(by_tanh(linear(x, x)), x), x)
+
+
 @pytest.mark.parametrize(
     ("program", "by_pytorch"),
     [
@@ -222,14 +254,14 @@ def test_gelu_is_fused_with_what_is_around_it():
         (lambda x: gelu(x + 1), False),
         (lambda x: linear(gelu(linear(x, x) + x[0]), x), False),
         (lambda x: gelu(x) * x, False),
-        (lambda x: linear(relu(linear(x, x)), tanh(x)), True),
-        (lambda x: relu(tanh(x)), False),
+        (lambda x: linear(relu(linear(x, x)), sigmoid(x)), True),
+        (lambda x: relu(sigmoid(x)), False),
     ],
     ids=["alone", "products", "residual", "normalised", "views", "sum", "bias", "gate", "others", "both"],
 )
 def test_derivatives_of_activations_are_in_kernels_where_something_can_be_fused_with_them(program, by_pytorch):
     derived = derived_by_pytorch(program, torch.ones(SIDE, SIDE))
-    assert (not {"gelu", "relu", "tanh"}.isdisjoint(derived)) is by_pytorch
+    assert (not {"gelu", "relu", "sigmoid"}.isdisjoint(derived)) is by_pytorch
 
 
 def test_arithmetic_and_conversions_of_half_precision_are_in_kernels():

@@ -4,7 +4,8 @@ A call of a kernel costs what four calls of PyTorch cost, so tensors have to be 
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
 ``float16``, gelu and layer normalisation of ``bfloat16``, what reads memory in another order than it writes it, layer
 normalisation with its derivative unless gelu comes next, activations with their derivatives where nothing around can be
-fused with them, cumulative sums of integers, and of so few rows that threads would wait.
+fused with them, unless they compute hyperbolic tangents, cumulative sums of integers, and of so few rows that threads
+would wait.
 
 Programs of small tensors run in native code, which calls kernels at no cost; there each saves the calls of PyTorch that
 it stands for, and they pay where these are enough to have been worth compiling.
@@ -23,7 +24,7 @@ from torch.nn import functional as F
 from thunder_executors import FusionExecutor, Region, partition
 from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.memo import structure
-from thunder_executors_llvm.selection import SLOW, digests, elements
+from thunder_executors_llvm.selection import digests, elements, is_slow, takes_tanh
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
 from thunder_loops import SCANNING, Parts, Structure, moves_only, operation_cost
@@ -54,9 +55,11 @@ SLOW_IN_HALVES = AS_FAST_DERIVED | {symbol_of(F.gelu)}
 
 AS_FAST_ALONE = frozenset([symbol_of(function) for function in (
     F.gelu, F.relu, torch.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.silu, F.hardswish, F.hardtanh, F.softplus,
-    torch.tanh, torch.sigmoid,
+    torch.sigmoid,
 )])  # fmt: skip
-"""What PyTorch has kernels for, with the derivative, where nothing around can be fused with it, as between products."""
+"""What PyTorch has kernels for, with the derivative, where nothing around can be fused with it, as between products;
+not gelu by a hyperbolic tangent.
+"""
 
 
 SAVED = 64
@@ -99,14 +102,14 @@ class Selection:
 
     def _beside(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> frozenset[str]:
         """Return the outputs of calls that share a tensor with one whose derivative is in regions anyway."""
-        alone = [b for b in trace.bound_symbols if b.symbol in AS_FAST_ALONE and self._has_large(b)]
+        alone = [b for b in trace.bound_symbols if is_as_fast_alone(b) and self._has_large(b)]
         if not alone:
             return self.beside
         shared = {p.name for b in alone for p in _proxies(b)}
         around = [b for b in trace.bound_symbols if not shared.isdisjoint([p.name for p in _proxies(b)])]
         fused = defaultdict(set)
         for bound in around:
-            differentiated = bound.symbol in AS_FAST_ALONE or self.differentiates(bound)
+            differentiated = is_as_fast_alone(bound) or self.differentiates(bound)
             if differentiated and can_fuse(bound) and not moves_only(bound):
                 for p in _proxies(bound):
                     fused[p.name].add(id(bound))
@@ -155,9 +158,9 @@ class Selection:
         half = [p for p in _proxies(bound) if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
         if not half:
             return None
-        if bound.symbol in SLOW_IN_HALVES:
+        if bound.symbol in SLOW_IN_HALVES and not takes_tanh(bound):
             return f"PyTorch's kernel is faster for {half[0].dtype}"
-        if any([p.dtype is dtypes.float16 for p in half]) and not all(map(_is_arithmetic, prims)):
+        if any([p.dtype is dtypes.float16 for p in half]) and not (is_slow(bound) or all(map(_is_arithmetic, prims))):
             return "kernels of PyTorch are as fast for functions and reductions of float16"
         return None
 
@@ -165,7 +168,8 @@ class Selection:
         """Whether one of a call's tensors is large, and PyTorch has no kernels that are as fast where it stands."""
         if not self.large:
             return True
-        if bound.symbol in AS_FAST_ALONE | AS_FAST_DERIVED and self.beside.isdisjoint([p.name for p in bound.outputs]):
+        as_fast = is_as_fast_alone(bound) or bound.symbol in AS_FAST_DERIVED
+        if as_fast and self.beside.isdisjoint([p.name for p in bound.outputs]):
             return False
         return self._has_large(bound)
 
@@ -179,14 +183,20 @@ class Selection:
         if not any([self._has_large(b) for b in parts.inside]):
             return False
         computing = [b for b in parts.inside if not moves_only(b)]
-        is_slow = not SLOW.isdisjoint([b.symbol for b in computing])
-        return is_slow or len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
+        if any(map(is_slow, computing)) or len(computing) > 2:
+            return True
+        return not any([_reduces(b) for b in computing]) or digests(parts)
 
     def _is_large(self, proxy: Proxy) -> bool:
         if not isinstance(proxy, TensorProxy) or proxy.device.type is not devices.cpu.type:
             return False
         half = proxy.dtype not in EXACT_OR_WIDE
         return elements(proxy) >= (2 * self.large if half else self.large)  # as many bytes as of float32
+
+
+def is_as_fast_alone(bound: BoundSymbol) -> bool:
+    """Whether PyTorch's kernels are as fast for a call and its derivative where nothing around is fused with it."""
+    return bound.symbol in AS_FAST_ALONE and not takes_tanh(bound)
 
 
 def saves_many(trace: Trace, executor: FusionExecutor, computes: Callable[[BoundSymbol], bool]) -> bool:

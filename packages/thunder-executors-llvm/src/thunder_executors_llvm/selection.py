@@ -32,7 +32,21 @@ from thunder_loops import (
     moves_only,
     symbolic_sizes,
 )
-from thunder_prims import convert_element_type, std, var, var_mean, where
+from thunder_prims import (
+    acosh,
+    asinh,
+    atan,
+    convert_element_type,
+    cos,
+    erf,
+    exp,
+    sin,
+    std,
+    tanh,
+    var,
+    var_mean,
+    where,
+)
 from thunder_torch import symbol_of
 
 _FAMILIES = (arithmetic, division, polynomials, mathematics, brief)  # which file their rows when they are imported
@@ -51,8 +65,26 @@ WINDOWS = POOLING | {symbol_of(function) for function in (
 )}  # fmt: skip
 """Pooling, which PyTorch's kernels do element by element, in ten times the time."""
 
-SLOW = BRANCHES | WINDOWS
-"""What is worth a kernel of its own."""
+FUNCTIONS = frozenset({tanh, exp, erf, sin, cos, atan, asinh, acosh} | {symbol_of(function) for function in (
+    torch.tanh, torch.exp, torch.erf, torch.sin, torch.cos, torch.atan, torch.asinh, torch.acosh, torch.trunc,
+    torch.heaviside, torch.isnan, F.softsign,
+)})  # fmt: skip
+"""Functions of ``float32`` that PyTorch's kernels take about twice as long for, or longer, as the measurement
+``python -m thunder_benchmarks.functions`` shows.
+"""
+
+SLOW = BRANCHES | WINDOWS | FUNCTIONS
+"""What is worth a kernel of its own, as is what computes :func:`a hyperbolic tangent <takes_tanh>`."""
+
+
+def is_slow(bound: BoundSymbol) -> bool:
+    """Whether a call is worth a kernel of its own."""
+    return bound.symbol in SLOW or takes_tanh(bound)
+
+
+def takes_tanh(bound: BoundSymbol) -> bool:
+    """Whether a call computes, for each element, a hyperbolic tangent, as PyTorch's gelu and mish may."""
+    return OpTags.ELEMENTWISE in bound.symbol.tags and any([b.symbol is tanh for b in bound.subsymbols])
 
 
 def unfit(bound: BoundSymbol) -> str | None:
@@ -110,7 +142,7 @@ def _row(statement: Compute, made: dict[str, Statement], target: Target) -> str 
 def worth(parts: Parts) -> bool | Declined:
     """Whether kernels would save passes over memory, against one kernel of PyTorch for each call."""
     computing = [b for b in parts.inside if not moves_only(b)]
-    slow = (SLOW | ADDING).intersection([b.symbol for b in computing])  # in PyTorch
+    slow = any([b.symbol in ADDING or is_slow(b) for b in computing])  # in PyTorch
     if len(computing) < 2 and not slow and not digests(parts):
         return Declined("one kernel of PyTorch does the same")
     return True
