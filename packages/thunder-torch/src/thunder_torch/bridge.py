@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -157,6 +157,15 @@ def _is_flat(structure: Any) -> bool:
     return type(structure) is tuple and all([s is None or isinstance(s, Proxy) for s in structure])
 
 
+def _taken(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return what takes the items at some places, in their order, of a tuple."""
+    if not places:
+        return lambda values: ()
+    if places[-1] - places[0] < len(places):  # they follow each other
+        return itemgetter(slice(places[0], places[-1] + 1))
+    return itemgetter(*places)
+
+
 @dataclass(frozen=True, slots=True)
 class _Variant:
     """The backward program for some cotangents.
@@ -220,7 +229,7 @@ class _Node:
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
-        run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
+        run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, _taken(self.unsaved)
         alone, views = self.alone, self.views
         copied, keeps_inputs, generators = self.copied, self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
@@ -251,7 +260,7 @@ class _Node:
                 context.saved_versions = versions_of(context.to_save)
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
-                context.inputs = before, versions_of([inputs[i] for i in unsaved])
+                context.inputs = before, versions_of(unsaved(inputs))
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return tuple(outputs)
