@@ -215,7 +215,7 @@ def by_tanh(x):
     return gelu(x, approximate="tanh")
 
 
-SLOW = [tanh, by_tanh, *map(symbol_of, (torch.exp, torch.sin, torch.trunc, torch.isnan, torch.nn.functional.mish))]
+SLOW = [tanh, by_tanh, *map(symbol_of, (torch.exp, torch.sin, torch.trunc, torch.isfinite, torch.nn.functional.mish))]
 FAST = [gelu, sigmoid, *map(symbol_of, (torch.floor, torch.nn.functional.silu, torch.softmax))]
 
 

@@ -67,7 +67,7 @@ WINDOWS = POOLING | {symbol_of(function) for function in (
 
 FUNCTIONS = frozenset({tanh, exp, erf, sin, cos, atan, asinh, acosh} | {symbol_of(function) for function in (
     torch.tanh, torch.exp, torch.erf, torch.sin, torch.cos, torch.atan, torch.asinh, torch.acosh, torch.trunc,
-    torch.heaviside, torch.isnan, F.softsign,
+    torch.heaviside, torch.isnan, torch.isfinite, torch.isinf, torch.fmax, torch.fmin, F.softsign,
 )})  # fmt: skip
 """Functions of ``float32`` that PyTorch's kernels take about twice as long for, or longer, as the measurement
 ``python -m thunder_benchmarks.functions`` shows.
