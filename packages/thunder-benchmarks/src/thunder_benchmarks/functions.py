@@ -25,8 +25,8 @@ Function = Callable[[torch.Tensor], torch.Tensor]
 FUNCTIONS: dict[str, Function] = {
     **{function.__name__: function for function in (
         torch.tanh, torch.exp, torch.erf, torch.sin, torch.cos, torch.atan, torch.asinh, torch.sigmoid, torch.log1p,
-        torch.trunc, torch.floor, torch.isnan, torch.isfinite, torch.isinf, F.silu, F.elu, F.softplus, F.mish, F.softsign, F.tanhshrink,
-        F.logsigmoid, F.relu,
+        torch.trunc, torch.floor, torch.isnan, torch.isfinite, torch.isinf, F.silu, F.elu, F.softplus, F.mish,
+        F.softsign, F.tanhshrink, F.logsigmoid, F.relu,
     )},
     "fmax": lambda x: torch.fmax(x, x),
     "fmin": lambda x: torch.fmin(x, x),
