@@ -116,3 +116,48 @@ def test_a_number_in_what_iteration_takes_out_of_a_list_may_change(taken):
     groups.append({"lr": 1.0})
     compiled(X)
     assert cache_misses(compiled) == 3  # the length is a fact, as it was
+
+
+class Named:
+    """A key that is told by which object it is."""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [torch.nn.Parameter(torch.ones(3)), torch.nn.Linear(3, 3), Named(), Named, ("kind", Named), ("kind", 2), 1.5, True],
+    ids=["parameter", "module", "object", "class", "tuple with a class", "tuple", "float", "bool"],
+)
+def test_a_number_may_change_in_a_dict_in_a_closure_that_is_found_by_any_key(key):
+    state = {key: {"step": 0}}
+
+    def program(x):
+        state[key]["step"] += 1
+        return x * (1 - 0.5 ** state[key]["step"])
+
+    compiled = jit(program, fallback="error")
+    for call in range(1, 9):
+        assert torch.equal(compiled(X), X * (1 - 0.5**call))
+        assert state[key]["step"] == call
+    assert cache_misses(compiled) == 2
+
+
+def test_a_tensor_that_a_closure_keeps_by_a_module_may_grow():
+    layers = [torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)]
+
+    def caching():
+        cache = {}
+
+        def program(x):
+            for layer in layers:
+                kept = cache.get(layer)
+                cache[layer] = x.clone() if kept is None else torch.cat([kept, x])
+                x = layer(x) + cache[layer].mean(0)
+            return x
+
+        return program
+
+    compiled, eager = jit(caching(), fallback="error"), caching()
+    with torch.no_grad():
+        for _ in range(8):
+            torch.testing.assert_close(compiled(X), eager(X))
+    assert cache_misses(compiled) <= 3  # without, with the first one, and with any

@@ -10,8 +10,6 @@ from thunder_guards.places import STEPS
 from thunder_ir import Context, literal, quickly_made
 
 COMPARABLE = ("attribute", "item", "kept item", "cell")
-UNKNOWN = object()
-"""In the place of what cannot be compared."""
 Place: TypeAlias = tuple[Any, ...]
 """A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 
@@ -60,9 +58,9 @@ class Source:
         if self.base is None:
             return (self.key,)
         base = self.base.place
-        if base is None or self.kind not in COMPARABLE or type(self.key) not in (str, int, type(None)):
+        if base is None or self.kind not in COMPARABLE:
             return None
-        return (*base, self.kind, None if self.kind == "cell" else self.key)  # a cell holds one thing by any name
+        return (*base, self.kind, None if self.kind == "cell" else _as_key(self.key))  # a cell has one
 
     @property
     def question(self) -> Place | None:
@@ -72,8 +70,7 @@ class Source:
         base = self.base.question
         if base is None or self.kind not in (*COMPARABLE, "call"):
             return None
-        key = None if self.kind == "cell" else _as_key(self.key)
-        return None if key is UNKNOWN else (*base, self.kind, key)
+        return (*base, self.kind, None if self.kind == "cell" else _as_key(self.key))
 
     def expression(self, context: Context) -> str:
         """Return Python source that evaluates to the value, for use in a prologue."""
@@ -113,14 +110,12 @@ class Source:
 
 
 def _as_key(key: object) -> Hashable:
-    """Return what tells a key, or what a call is given, from others; :data:`UNKNOWN` for what cannot be compared."""
-    if isinstance(key, Source):
-        found: Hashable = key.question
-        return UNKNOWN if found is None else found
+    """Return what tells a key, or what a call is given, from others: its value, or else which object it is."""
+    if isinstance(key, Source) and (found := key.question) is not None:
+        return found
     if type(key) is tuple:
-        parts = tuple(map(_as_key, key))
-        return UNKNOWN if UNKNOWN in parts else parts
-    return (type(key), key) if type(key) in (str, int, bool, bytes, type(None), type(...)) else UNKNOWN
+        return tuple(map(_as_key, key))
+    return type(key), key if type(key) in (str, int, bool, bytes, type(None), type(...)) else id(key)
 
 
 def _argument(value: object, context: Context) -> str:

@@ -24,6 +24,7 @@ from thunder_guards._guards.held import FEW, GATHERED, PartGuard, gathered
 from thunder_guards._guards.tensors import ApartInMemoryGuard
 from thunder_guards._guards.values import IdentityGuard, ValueGuard, given_by_class
 from thunder_guards.program import Input, Program
+from thunder_guards.sources import Source
 from thunder_guards.symbolic import ConstraintsGuard
 from thunder_ir import Context, literal
 
@@ -112,8 +113,9 @@ def _taken_apart(program: Program, context: Context) -> list[str]:
     if number > FEW:
         return []
     inputs = {i.source.place: i.proxy.name for i in unpacked(program.inputs)[0] if i.slot is None}
-    places = [("args", "item", k) for k in range(number)]
-    return [inputs.get(place) or context.names.take(f"argument_{place[-1]}") for place in places]
+    arguments = Source(None, "root", "args")
+    places = [Source(arguments, "item", k).place for k in range(number)]
+    return [inputs.get(place) or context.names.take(f"argument_{k}") for k, place in enumerate(places)]
 
 
 def _unpacking(
