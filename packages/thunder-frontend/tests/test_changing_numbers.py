@@ -393,6 +393,18 @@ def test_an_attribute_that_becomes_the_rate_of_dropout_of_nothing_is_no_constant
     assert torch.equal(found, torch.zeros(4))
 
 
+def power_of_two(exponent):
+    return math.pow(2, exponent)
+
+
+def squared(base):
+    return math.pow(base, 2.5)
+
+
+def logarithm_to(base):
+    return math.log(5, base)
+
+
 @pytest.mark.parametrize(
     ("function", "numbers"),
     [
@@ -401,6 +413,10 @@ def test_an_attribute_that_becomes_the_rate_of_dropout_of_nothing_is_no_constant
         (math.acos, (0.5, 0.25, 1.0, 1.25)),
         (math.exp, (1.0, 2.0, 3.0, 800.0)),
         (math.sin, (1.0, 2.0, 3.0, math.inf)),
+        (math.atanh, (0.5, 0.25, -0.5, 1.0, math.nan)),
+        (power_of_two, (2, 3, -1, 2000)),
+        (squared, (2.0, 3.0, 0.5, -0.5, 0.0, math.nan)),
+        (logarithm_to, (2.0, 3.0, 0.5, 1.0, 0.0)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -413,12 +429,49 @@ def test_mathematics_of_numbers_that_change_is_refused_for_the_same(function, nu
     for number in numbers:
         try:
             expected = program(X, number)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError, ZeroDivisionError) as error:
             with pytest.raises(type(error), match=str(error)):
                 compiled(X, number)
         else:
             torch.testing.assert_close(compiled(X, number), expected, rtol=0, atol=0, equal_nan=True)
     assert cache_misses(compiled) <= 4  # the first number, its like, those that are refused, NaN
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda n: math.pow(0.9, n),
+        lambda n: math.log(n, 3),
+        lambda n: math.fabs(-n),
+        lambda n: math.exp2(n) + math.cbrt(n) + math.asinh(n) + math.acosh(n) + math.erfc(n),
+        lambda n: math.floor(n) + math.ceil(n) + math.trunc(n) + round(n) + round(n, 1),
+        lambda n: n / 4 if math.isfinite(n / 4) and not math.isnan(n / 4) and not math.isinf(n / 4) else 1,
+    ],
+    ids=["pow", "log with a base", "fabs", "others", "rounding", "checks"],
+)
+def test_mathematics_of_a_counter_needs_one_program(function):
+    count = 0
+
+    def program(x):
+        nonlocal count
+        count += 1
+        return x * function(count)
+
+    compiled = jit(program, fallback="error")
+    for call in range(1, 9):
+        assert torch.equal(compiled(X), X * function(call))
+    assert cache_misses(compiled) == 2
+
+
+@pytest.mark.parametrize("asked", [math.isfinite, math.isnan, math.isinf])
+def test_whether_a_number_that_changes_is_finite_is_asked_at_each_call(asked):
+    def program(x, number):
+        return x * 2 if asked(number) else x + 1
+
+    compiled = jit(program, fallback="error")
+    for number in (0.5, 1.5, math.inf, -math.inf, math.nan, 2.5, math.inf, math.nan, 1e308):
+        assert torch.equal(compiled(X, number), program(X, number))
+    assert cache_misses(compiled) <= 5  # the first number, and what is finite, infinite with either sign, and NaN
 
 
 def to_cents(number):

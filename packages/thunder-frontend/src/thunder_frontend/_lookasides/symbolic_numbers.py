@@ -15,7 +15,7 @@ from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown
 from thunder_tracing.tensors.foreach import OF_LISTS
-from thunder_tracing.tensors.number_functions import DOMAINS, computed, to_nearest
+from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nearest
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, with_numbers_of_scalars
 from thunder_tracing.tensors.run_texts import RunText, formatted
 from thunder_tracing.tensors.sizes import SymbolicSize
@@ -59,7 +59,7 @@ class SymbolicNumbers:
             format: _formatted,
             operator.is_: identical,
             operator.is_not: lambda a, b: not identical(a, b),
-            **{function: functools.partial(_of_math, function) for function in DOMAINS},
+            **{function: functools.partial(_of_math, function) for function in FUNCTIONS},
             **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
             round: _to_digits,
         }
@@ -135,11 +135,13 @@ def _to_digits(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 2 and type(args[1]) is int and isinstance(args[0], FloatProxy) and not is_unknown(args[0]):
         made = to_nearest(*args)
         return DECLINED if made is NotImplemented else made
+    if len(args) == 2 and type(args[1]) is int and args[1] >= 0 and isinstance(args[0], IntegerProxy):
+        return args[0]
     return _rounded(round, *args, **kwargs)
 
 
 def _of_math(function: Any, *args: Any, **kwargs: Any) -> Any:
-    made = computed(function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
+    made = NotImplemented if kwargs else computed(function, *args)
     return DECLINED if made is NotImplemented else made
 
 

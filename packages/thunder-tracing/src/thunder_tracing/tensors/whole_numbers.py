@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_ir import FloatProxy, NumberProxy, Unknown, current_builder, is_unknown, number_proxy
+from thunder_ir import FloatProxy, IntegerProxy, NumberProxy, Unknown, current_builder, is_unknown, number_proxy
 from thunder_ir.unknown import described
 from thunder_torch import opaque_call
 from thunder_tracing.bailouts import TAGS, EagerFallback
@@ -44,10 +44,12 @@ class Rounding:
 
 
 def rounded(function: Callable[[Any], Any], number: object) -> Any:
-    """Return the integer that a function makes of a symbolic float, or of one that only the run tells.
+    """Return the integer that a function makes of a symbolic number, or of one that only the run tells.
 
     ``NotImplemented`` for others, and for symbolic ones that are too large.
     """
+    if isinstance(number, IntegerProxy):
+        return number
     if not isinstance(number, FloatProxy):
         return NotImplemented
     if not is_unknown(number):
