@@ -17,6 +17,7 @@ from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_pr
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nearest
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, with_numbers_of_scalars
+from thunder_tracing.tensors.run_numbers import RESULTS, of_the_run
 from thunder_tracing.tensors.run_texts import RunText, formatted
 from thunder_tracing.tensors.sizes import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
@@ -59,8 +60,8 @@ class SymbolicNumbers:
             format: _formatted,
             operator.is_: identical,
             operator.is_not: lambda a, b: not identical(a, b),
-            **{function: functools.partial(_of_math, function) for function in FUNCTIONS},
-            **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
+            **{f: functools.partial(self._of_math, f) for f in (*FUNCTIONS, *RESULTS) if f not in ROUNDING},
+            **{f: functools.partial(_rounded, f) for f in ROUNDING if f is not int},
             round: _to_digits,
         }
         table.update({function: self._with_symbolic_numbers(function) for function in functions_in_c()})
@@ -119,6 +120,16 @@ class SymbolicNumbers:
             return args[0]
         return _rounded(int, *args, **kwargs)
 
+    def _of_math(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return DECLINED
+        takes_floats = RESULTS.get(function) is not int
+        numbers = [self._to_float(a) if takes_floats and isinstance(a, torch.Tensor) else a for a in args]
+        made = computed(function, *numbers)
+        if made is NotImplemented:
+            made = of_the_run(function, *numbers)
+        return DECLINED if made is NotImplemented else made
+
     def _length(self, value: Any) -> Any:
         own = self._is_tensors_own(len, "__len__", (value,))
         if own and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
@@ -138,11 +149,6 @@ def _to_digits(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 2 and type(args[1]) is int and args[1] >= 0 and isinstance(args[0], IntegerProxy):
         return args[0]
     return _rounded(round, *args, **kwargs)
-
-
-def _of_math(function: Any, *args: Any, **kwargs: Any) -> Any:
-    made = NotImplemented if kwargs else computed(function, *args)
-    return DECLINED if made is NotImplemented else made
 
 
 def _is_instance(value: Any, classes: Any) -> Any:
