@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import math
 import statistics
 from decimal import Decimal
 from fractions import Fraction
@@ -331,10 +330,11 @@ def test_numbers_that_code_in_c_takes_apart_have_a_program_each(program):
 
 
 def test_what_python_needs_to_see_of_tensors_is_seen_in_later_programs_too():
-    compiled = jit(lambda x: x * math.sqrt(x.sum()), cache="auto")
+    by_length = lambda x: x * len("-" * int(x.sum()))  # noqa: E731
+    compiled = jit(by_length, cache="auto")
     for numbers in ([3, 4], [5, 6], [5, 6]):
         x = torch.tensor(numbers)
-        torch.testing.assert_close(compiled(x), x * math.sqrt(x.sum()))
+        torch.testing.assert_close(compiled(x), by_length(x))
     assert cache_misses(compiled) == 2
 
 
