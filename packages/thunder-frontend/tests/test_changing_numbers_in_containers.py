@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -161,3 +162,68 @@ def test_a_tensor_that_a_closure_keeps_by_a_module_may_grow():
         for _ in range(8):
             torch.testing.assert_close(compiled(X), eager(X))
     assert cache_misses(compiled) <= 3  # without, with the first one, and with any
+
+
+class State(NamedTuple):
+    step: int
+    least: int = 1
+
+
+def by_unpacking(state):
+    step, least = state
+    return State(step + least, least)
+
+
+NEXT = {
+    "index": lambda state: State(state[0] + 1, state[1]),
+    "last": lambda state: State(state[-2] + 1, state[-1]),
+    "unpacked": by_unpacking,
+    "starred": lambda state: State(*[*state][:1], 1) if state[0] == 0 else State(state[0] + 1, 1),
+    "loop": lambda state: State(*[value + 1 - i for value, i in ((v, 0 if v is state.step else 1) for v in state)]),
+    "comprehension": lambda state: State(*[value + 1 for value in state]),
+    "slice": lambda state: State(state[:1][0] + 1, *state[1:]),
+}
+
+
+@pytest.mark.parametrize("name", NEXT)
+def test_numbers_of_a_named_tuple_are_read_as_those_of_a_tuple(name):
+    def keeping():
+        kept = [State(0)]
+
+        def program(x):
+            kept[0] = NEXT[name](kept[0])
+            return x * kept[0].step, kept[0]
+
+        return program
+
+    compiled, eager = jit(keeping()), keeping()
+    for _ in range(6):
+        (result, state), (expected, expected_state) = compiled(X), eager(X)
+        assert torch.equal(result, expected)
+        assert state == expected_state and type(state) is State
+    if name in ("index", "last", "unpacked", "comprehension"):
+        assert cache_misses(compiled) <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("__getitem__", lambda self, key: 7), ("__iter__", lambda self: iter([5, 6]))],
+    ids=["items", "iterator"],
+)
+def test_that_a_class_of_tuples_reads_in_another_way_is_noticed(name, method):
+    class Own(NamedTuple):
+        step: int
+        least: int = 1
+
+    def program(x, state):
+        first, _ = state
+        return x * first + state[0]
+
+    compiled = jit(program)
+    for step in (2, 3, 4):
+        assert torch.equal(compiled(X, Own(step)), program(X, Own(step)))
+    setattr(Own, name, method)
+    for step in (2, 3):
+        assert torch.equal(compiled(X, Own(step)), program(X, Own(step)))
+    delattr(Own, name)
+    assert torch.equal(compiled(X, Own(2)), program(X, Own(2)))

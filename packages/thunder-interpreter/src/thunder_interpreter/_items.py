@@ -11,7 +11,7 @@ from thunder_interpreter._observing import run_natively, with_keys
 from thunder_interpreter._operators import native_binary
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
-from thunder_interpreter._types import python_function, raw_attribute
+from thunder_interpreter._types import python_function, raw_attribute, reads_as_tuple
 
 keep_builtins(globals())
 
@@ -86,7 +86,10 @@ def native_subscript(frame: AnyFrame, container: object, key: object) -> Outcome
     machine = frame.machine
     if machine.key is not None and isinstance(container, dict):
         key = machine.key(container, key)
-    if type(container) in CONTAINERS:
+    cls = type(container)
+    if cls in CONTAINERS or reads_as_tuple(cls):
+        if cls not in CONTAINERS and machine.special_methods is not None:
+            machine.special_methods(operator.getitem, [container, key])
         try:
             value = with_keys(machine, operator.getitem, [container, key], [key])
         except LookupError:

@@ -16,7 +16,7 @@ from thunder_interpreter._observing import run_natively
 from thunder_interpreter._operators import is_plain
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
-from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute, reads_as_tuple
 from thunder_interpreter._waiting import RaiseFrame
 
 keep_builtins(globals())
@@ -25,6 +25,18 @@ keep_builtins(globals())
 REPORTED = frozenset(
     {list, tuple, dict, set, frozenset, range, str, bytes, type({}.keys()), type({}.values()), type({}.items())}
 )
+
+
+def is_reported(machine: Machine, iterable: object) -> bool:
+    """Whether elements of ``iterable`` are reported one by one, as those of a builtin container."""
+    cls = type(iterable)
+    if cls in REPORTED:
+        return True
+    if not reads_as_tuple(cls):
+        return False
+    if machine.special_methods is not None:
+        machine.special_methods(iter, [iterable])
+    return True
 
 
 class Iteration:
@@ -64,7 +76,7 @@ def iterate(frame: AnyFrame, obj: Any) -> Outcome:
             outcome = call_native(frame, iter, [obj], {})
             frame.stack[-1] = iter(BridgedSequence(machine.run, obj))
             return outcome
-    if machine.watches_iteration and cls in REPORTED:
+    if machine.watches_iteration and is_reported(machine, obj):
         iterator = iter(obj)
         if machine.iterate is not None:
             machine.iterate(obj, iterator)
@@ -264,8 +276,7 @@ def special_iter(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
 def elements(frame: AnyFrame, iterable: Any) -> Protocol:
     """All elements of ``iterable``, as a list; interpreted where its iterator is."""
     machine = frame.machine
-    cls = type(iterable)
-    if cls in REPORTED:
+    if is_reported(machine, iterable):
         if machine.watches_iteration:
             return reported_elements(machine, iterable)
         return list(iterable)

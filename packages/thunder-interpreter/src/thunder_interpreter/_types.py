@@ -11,6 +11,7 @@ keep_builtins(globals())
 
 MRO = type.__dict__["__mro__"].__get__
 DICT = type.__dict__["__dict__"].__get__
+OF_TUPLES = [(name, tuple.__dict__[name]) for name in ("__getitem__", "__iter__")]
 HEAP_TYPE = 1 << 9
 """Flag of classes made by a ``class`` statement, and of some made in C."""
 
@@ -22,6 +23,14 @@ def raw_attribute(cls: type, name: str, default: object = None) -> Any:
         if name in namespace:
             return namespace[name]
     return default
+
+
+def reads_as_tuple(cls: type) -> bool:
+    """Whether a class derived from tuple, such as a named tuple, has tuple's own items and iterators.
+
+    ``torch.Size`` has items of its own.
+    """
+    return tuple in MRO(cls) and all([raw_attribute(cls, name) is method for name, method in OF_TUPLES])
 
 
 def descriptor_of(owner: object, name: str) -> Any:

@@ -222,9 +222,9 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
     kind = type(iterable)
     if not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
         raise TypeError(f"cannot unpack non-iterable {kind.__name__} object")
-    if kind in _iteration.REPORTED and frame.machine.watches_iteration:
-        iterable = _iteration.reported_elements(frame.machine, iterable)
-    if kind in _iteration.REPORTED:
+    if _iteration.is_reported(frame.machine, iterable):
+        if frame.machine.watches_iteration:
+            iterable = _iteration.reported_elements(frame.machine, iterable)
         return spread_over(frame, kind, list(iterable), before, after)
     iterator = yield Call(iter, iterable)
     values: list[Any] = []
