@@ -330,7 +330,9 @@ def test_numbers_that_code_in_c_takes_apart_have_a_program_each(program):
 
 
 def test_what_python_needs_to_see_of_tensors_is_seen_in_later_programs_too():
-    by_length = lambda x: x * len("-" * int(x.sum()))  # noqa: E731
+    def by_length(x):
+        return x * len("-" * int(x.sum()))
+
     compiled = jit(by_length, cache="auto")
     for numbers in ([3, 4], [5, 6], [5, 6]):
         x = torch.tensor(numbers)

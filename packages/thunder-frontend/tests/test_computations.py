@@ -72,7 +72,9 @@ def test_specialisations_whose_guards_alone_differ_run_one_computation():
 
 @pytest.mark.parametrize("cache", ["auto", "symbolic values"])
 def test_values_of_numbers_that_are_fixed_after_all_run_one_computation(cache):
-    by_text = lambda x, n: x * len(f"{n}")  # noqa: E731
+    def by_text(x, n):
+        return x * len(f"{n}")
+
     compiled, x = jit(by_text, cache=cache), torch.randn(4, requires_grad=True)
     for n in (3, 7, 5, 12, 8, 7, 12, 3, -4, True, 12):
         same(compiled, by_text, x, n)

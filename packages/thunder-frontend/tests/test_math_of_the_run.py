@@ -15,9 +15,12 @@ def by_handler(x, k):
         return x - 1
 
 
-def with_an_effect(x, k, log=[]):  # noqa: B006
-    log.append(math.sqrt(k.add_(1).item()))
-    return x * log[-1]
+KEPT = []
+
+
+def with_an_effect(x, k):
+    KEPT.append(math.sqrt(k.add_(1).item()))
+    return x * KEPT[-1]
 
 
 PROGRAMS = {

@@ -26,11 +26,8 @@ def raw_attribute(cls: type, name: str, default: object = None) -> Any:
 
 
 def reads_as_tuple(cls: type) -> bool:
-    """Whether a class derived from tuple, such as a named tuple, has tuple's own items and iterators.
-
-    ``torch.Size`` has items of its own.
-    """
-    return tuple in MRO(cls) and all([raw_attribute(cls, name) is method for name, method in OF_TUPLES])
+    """Whether a class derived from tuple, such as a named tuple, has tuple's own items and iterators."""
+    return tuple in (MRO(cls) or ()) and all([raw_attribute(cls, name) is method for name, method in OF_TUPLES])
 
 
 def descriptor_of(owner: object, name: str) -> Any:
