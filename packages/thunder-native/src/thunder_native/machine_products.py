@@ -166,6 +166,32 @@ fail:
 """,
 )
 
+# whether PyTorch multiplies the rows of a tensor as a matrix: strides count here for dimensions of one element, too
+_FOLDS = function(
+    "i1 @folds(ptr %a, i64 %dims)",
+    f"""
+  %sizes_at = alloca ptr
+  %strides_at = alloca ptr
+{attempt("look", "lies(ptr %a, i64 %dims, ptr %sizes_at, ptr %strides_at)")}
+  %sizes = load ptr, ptr %sizes_at
+  %strides = load ptr, ptr %strides_at
+  %pairs = sub i64 %dims, 2
+{loop("i", "%pairs", "compare", "fold", enter="look", back="as_far")}
+  %size = call i64 @word(ptr %sizes, i64 %i_next)
+  %next_stride = call i64 @word(ptr %strides, i64 %i_next)
+  %stride = call i64 @word(ptr %strides, i64 %i)
+  %wanted = mul i64 %size, %next_stride
+  %same = icmp eq i64 %stride, %wanted
+  br i1 %same, label %as_far, label %fail
+as_far:
+  br label %each_i
+fold:
+  ret i1 true
+fail:
+  ret i1 false
+""",
+)
+
 # a @ weight.T, and a bias if there is one, of a tensor of more dimensions that lies in order, as a matrix of its rows;
 # of others by the dispatcher, whose words come last
 _LINEAR = step(
@@ -179,8 +205,13 @@ _LINEAR = step(
   store ptr null, ptr %flat_at
   store ptr null, ptr %room_at
   store ptr null, ptr %turned_at
+  %has_bias = icmp ne i64 %biased, 0
   %is_plain = call i1 @in_order(ptr %a, i64 %expected)
-  br i1 %is_plain, label %flatten, label %dispatch
+  br i1 %is_plain, label %ask, label %dispatch
+ask:
+  %is_folded = call i1 @folds(ptr %a, i64 %dims)
+  %flattens = or i1 %has_bias, %is_folded
+  br i1 %flattens, label %flatten, label %dispatch
 dispatch:
   %error = call i32 @dispatched(ptr %slots, ptr %call)
   ret i32 %error
@@ -196,7 +227,6 @@ flatten:
   %factor = load ptr, ptr %turned_at
 {attempt("made", "room(ptr %matrix, ptr %factor, i64 0, i64 %dtype, ptr %room_at)")}
   %room = load ptr, ptr %room_at
-  %has_bias = icmp ne i64 %biased, 0
   br i1 %has_bias, label %add, label %multiply
 multiply:
   %multiplied = call i32 @aoti_torch_cpu_mm_out(ptr %room, ptr %matrix, ptr %factor)
@@ -224,4 +254,4 @@ fail:
 """,
 )  # fmt: skip
 
-PRODUCTS = _DECLARATIONS + _EXCHANGE + _ROOM + _SPREAD + _BIASED + _AFFINE + _PRODUCT + _LINEAR
+PRODUCTS = _DECLARATIONS + _EXCHANGE + _ROOM + _SPREAD + _BIASED + _AFFINE + _PRODUCT + _FOLDS + _LINEAR
