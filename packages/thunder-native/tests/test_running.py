@@ -341,6 +341,16 @@ def test_nothing_is_left_over_when_a_call_of_the_dispatcher_fails():
     assert allocated() - before < 150 * 64
 
 
+def test_only_what_operators_copy_is_held():
+    x, w, b = torch.randn(3, 4), torch.randn(4), torch.randn(4)
+    recorder = Recorder(x, w, b)
+    normal = recorder.call("torch.nn.functional.layer_norm", x, (4,), w, b)  # by the dispatcher
+    added = recorder.call("torch.add", normal, b)
+    assert recorder.runner(added).program.held == (0, 1, 2)
+    recorder = Recorder(x, w, b)
+    assert recorder.runner(recorder.call("torch.add", x, b)).program.held == ()
+
+
 def test_inputs_stay_their_callers(inputs, runner):
     x, w, b = inputs
     uses = [t._use_count() for t in inputs]

@@ -119,20 +119,23 @@ _AUTOGRAD = function("void @passed_over(ptr %program, i1 %records, i1 %views)", 
 PROGRAM = (
     "word records_key, word views_key, "
     "word inputs, word count, word steps, address code, word outputs, address outputs_at, word first, word second, "
-    "word key_offset, word key_one, word key_two, word offset, word numbers, word integer"
+    "word key_offset, word key_one, word key_two, word offset, word numbers, word integer, "
+    "word held, address held_at"
 )
 """The words of a program.
 
 Autograd's dispatch keys (2), inputs that are tensors, slots, steps and where they are, outputs and where their slots
 are, classes of tensors (2), offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object,
-inputs that are integers, their class. The slot of the first integer is in front of that of the first tensor, the second
-one's in front of it.
+inputs that are integers, their class, inputs that are held and where their slots are. The slot of the first integer is
+in front of that of the first tensor, the second one's in front of it. The last slots are handles of what is held.
 """
 
 _WALKED = {"ptr at": ("%code", "%at_next"), "i64 asked": ("1", "%asks")}
 
 # Inputs are the handles in Python's objects, which the caller holds meanwhile: for hundreds of parameters, own handles
-# would cost a tenth of a call, and more where several threads count uses of the same tensors.
+# would cost a tenth of a call, and more where several threads count uses of the same tensors. Those that operators copy
+# are held by one more: for the first copy of a tensor of Python's, PyTorch takes Python's lock, in each operator, and
+# other threads would wait for that.
 #
 # What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
 # run: -1 where an input is none that the program is for, else the step that failed; null where Python was interrupted
@@ -210,12 +213,21 @@ refuse:
   ret ptr %refusal
 
 run:
+  %first_held = sub i64 %count, %held
+{loop("h", "%held", "take_hold", "leave", enter="run")}
+  %copied = call ptr @handle(ptr %slots, ptr %held_at, i64 %h)
+  %hold_index = add i64 %first_held, %h
+  %hold_at = getelementptr ptr, ptr %slots, i64 %hold_index
+  %e_hold = call i32 @aoti_torch_new_tensor_handle(ptr %copied, ptr %hold_at)
+  br label %each_h
+
+leave:
   %thread = call ptr @PyEval_SaveThread()
   %records_word = trunc i64 %records_key to i16
   %views_word = trunc i64 %views_key to i16
   %records = call i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 %records_word)
   %views = call i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 %views_word)
-{loop("n", "%steps", "do", "done", "run", "walk", carried=_WALKED)}
+{loop("n", "%steps", "do", "done", "leave", "walk", carried=_WALKED)}
 {reads("address function, word length, word asks", "%at")}
   %words = getelementptr i64, ptr %at, i64 3
   %at_next = getelementptr i64, ptr %words, i64 %length
@@ -234,8 +246,8 @@ walk:
 
 failed:
   call void @passed_over(ptr %program, i1 %records, i1 %views)
-  call void @clear(ptr %own, i64 %owned)
   call void @PyEval_RestoreThread(ptr %thread)
+  call void @clear(ptr %own, i64 %owned)
   %interrupted = call ptr @PyErr_Occurred()
   %raised = icmp ne ptr %interrupted, null
   br i1 %raised, label %raise, label %tell

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -32,12 +32,14 @@ class Program:
         steps: how many steps there are.
         tensors: how many of the inputs are tensors; the others, behind them, are integers.
         elsewhere: what Python does for its steps.
+        held: of which inputs a call has a handle of its own, by their numbers: operators copy them.
     """
 
     enter: Callable[..., Any]
     steps: int
     tensors: int
     elsewhere: tuple[Elsewhere, ...] = ()
+    held: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -124,6 +126,7 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
         if proxy.name in code.slots:
             raise CannotExpress(f"{proxy.name} is an input, which its caller owns")
     inner = inner_values(region.bound_symbols, region.outputs)
+    copied: dict[str, None] = {}
     for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
         found, unseen = known.get(id(bound)), is_inner(bound, inner)
         if found is None or found.inner is not unseen:
@@ -131,19 +134,33 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
         code.memory += found.memory
         for function, words in found.steps:
             code.step(runtime.addresses[function], words, found.asks)
+            if function == "dispatched":
+                copied |= dict.fromkeys(_names(words))
         if names:
             code.step(runtime.addresses["release"], (len(names), *names), found.asks)
     layout = runtime.layout
     outputs = array("q", [code.slot(p.name) for p in region.outputs])
+    held = array("q", [i for i, p in enumerate(region.inputs[: sum(kinds)]) if p.name in copied])
     made = code.array()
     head = array("q", [
-        layout.records, layout.views, sum(kinds), code.count, code.steps, made.buffer_info()[0],
+        layout.records, layout.views, sum(kinds), code.count + len(held), code.steps, made.buffer_info()[0],
         len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
         layout.keys, layout.plain, layout.inference, layout.tensor, len(numbers), id(int),
+        len(held), held.buffer_info()[0],
     ])  # fmt: skip
-    memory = (head, made, outputs, code.memory)
+    memory = (head, made, outputs, held, code.memory)
     elsewhere = tuple([m for m in code.memory if isinstance(m, Elsewhere)])
-    return Program(runtime.callable_of("enter", head.buffer_info()[0], memory), code.steps, sum(kinds), elsewhere)
+    enter = runtime.callable_of("enter", head.buffer_info()[0], memory)
+    return Program(enter, code.steps, sum(kinds), elsewhere, tuple(held))
+
+
+def _names(words: Iterable[Word]) -> Iterator[str]:
+    """Yield the values that words name."""
+    for word in words:
+        if isinstance(word, str):
+            yield word
+        elif isinstance(word, Words):
+            yield from _names(word.values)
 
 
 def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> frozenset[str]:
