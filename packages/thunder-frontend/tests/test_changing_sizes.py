@@ -228,6 +228,43 @@ def test_a_size_with_numbers_that_are_known_only_then_is_a_size():
     assert cache_misses(compiled) == 1
 
 
+def transformed(x, y):
+    base = torch.distributions.Normal(x, 1.0)
+    return torch.distributions.TransformedDistribution(base, [torch.distributions.AffineTransform(y, 2.0)]).log_prob(y)
+
+
+def broadcast_size(x, y):
+    size = torch.broadcast_shapes(x.shape, y.shape, (1, 1))
+    return x.expand(size) * 2, size, type(size) is torch.Size
+
+
+def made_size(x, y):
+    size = torch.Size([x.shape[0], 4])
+    return y.expand(size) + size.numel(), size, isinstance(size, torch.Size)
+
+
+@pytest.mark.parametrize("program", [transformed, broadcast_size, made_size])
+def test_sizes_that_are_made_of_open_ones_need_one_program(program):
+    compiled = jit(program, fallback="error")
+    for rows in (2, 3, 5, 4):
+        x, y = torch.randn(rows, 4), torch.rand(rows, 1)
+        torch.testing.assert_close(compiled(x, y), program(x, y))
+    assert cache_misses(compiled) == 2  # the first size, and all others
+
+
+def test_sizes_of_the_run_that_do_not_broadcast_raise_as_pytorch_does():
+    def program(x, y):
+        return torch.zeros(torch.broadcast_shapes(x.shape, y.shape)) + 1
+
+    compiled = jit(program)
+    for rows in (2, 3):
+        assert torch.equal(compiled(torch.ones(rows, 4), torch.ones(rows, 1)), torch.ones(rows, 4))
+    messages = [
+        str(pytest.raises(RuntimeError, f, torch.ones(5, 4), torch.ones(6, 1)).value) for f in (compiled, program)
+    ]
+    assert messages[0] == messages[1]
+
+
 @pytest.mark.parametrize(
     "program", [lambda x: x.stride(), lambda x: x.transpose(0, 1).stride(2)], ids=["input", "view"]
 )

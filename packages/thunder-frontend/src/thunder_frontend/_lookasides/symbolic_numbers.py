@@ -13,15 +13,18 @@ from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._external_state.symbolic_numbers import identical
 from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
-from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, ShapeError, flat_proxies, is_unknown
+from thunder_lang import broadcast_shapes
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nearest
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, with_numbers_of_scalars
 from thunder_tracing.tensors.run_numbers import RESULTS, of_the_run
 from thunder_tracing.tensors.run_texts import RunText, formatted
-from thunder_tracing.tensors.sizes import SymbolicSize
+from thunder_tracing.tensors.sizes import SymbolicSize, as_size
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
+
+SIZES = (tuple, list, torch.Size, SymbolicSize)
 
 
 @functools.cache
@@ -63,6 +66,8 @@ class SymbolicNumbers:
             **{f: functools.partial(self._of_math, f) for f in (*FUNCTIONS, *RESULTS) if f not in ROUNDING},
             **{f: functools.partial(_rounded, f) for f in ROUNDING if f is not int},
             round: _to_digits,
+            torch.Size: functools.partial(self._of_sizes, as_size),
+            torch.broadcast_shapes: functools.partial(self._of_sizes, lambda *sizes: as_size(broadcast_shapes(*sizes))),
         }
         table.update({function: self._with_symbolic_numbers(function) for function in functions_in_c()})
         return table
@@ -82,6 +87,19 @@ class SymbolicNumbers:
             return DECLINED
 
         return called
+
+    def _of_sizes(self, function: Any, *sizes: Any) -> Any:
+        """Return the size that a function makes of sizes with symbolic dimensions, which PyTorch's own would fix."""
+        if not any([type(size) in SIZES and any([type(d) is IntegerProxy for d in size]) for size in sizes]):
+            return DECLINED
+        if not all([type(size) in SIZES and all([type(d) in (int, IntegerProxy) for d in size]) for size in sizes]):
+            return DECLINED
+        for size in sizes:
+            self._calls.external.unwatched.escapes(size)
+        try:
+            return function(*sizes)
+        except ShapeError:  # which PyTorch words in its own way
+            return DECLINED
 
     def _is_tensors_own(self, function: object, name: str, args: tuple[Any, ...]) -> bool:
         """Whether PyTorch's own method does what a builtin asks of its one argument, a tensor; guard that."""
