@@ -1,11 +1,14 @@
 """Compiled programs whose sizes and numbers depend on values: one program for all of them."""
 
+import copy
 import operator
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.utils._pytree import tree_leaves
 from versions import ENDS_OF_SLICES, needs_torch
 
 from thunder_frontend import cache_misses, jit
@@ -497,3 +500,56 @@ def test_sizes_of_the_run_that_are_one_by_chance_are_broadcast_as_in_eager():
             torch.manual_seed(0)
             results.append((found := function(x, y), *torch.autograd.grad(found.sum(), x), torch.get_rng_state()))
         torch.testing.assert_close(*results)
+
+
+class Packed(nn.Module):
+    """Runs a recurrent layer on sequences of several lengths, as models of speech and of time series do."""
+
+    def __init__(self, layer, total_length=None, is_sorted=False):
+        super().__init__()
+        self.layer, self.total_length, self.is_sorted = layer, total_length, is_sorted
+
+    def forward(self, x, lengths):
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=self.is_sorted)
+        output, hidden = self.layer(packed)
+        padded, counts = pad_packed_sequence(output, batch_first=True, total_length=self.total_length)
+        return padded, counts, hidden, output.data, padded[:, -1].sum()
+
+
+PACKED = {
+    "lstm": lambda: Packed(nn.LSTM(3, 4, batch_first=True)),
+    "gru": lambda: Packed(nn.GRU(3, 4, num_layers=2, bidirectional=True, dropout=0.5), total_length=9),
+    "rnn": lambda: Packed(nn.RNN(3, 4, nonlinearity="relu")),
+    "projected": lambda: Packed(nn.LSTM(3, 4, proj_size=2), is_sorted=True),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_recurrent_layers_of_packed_sequences_need_one_program(name):
+    eager = PACKED[name]()
+    ours = copy.deepcopy(eager)
+    compiled = jit(ours, fallback="error")
+    for seed, rows in enumerate((3, 4, 6, 5)):
+        x, lengths = torch.randn(rows, 7, 3), torch.randint(1, 8, (rows,)).sort(descending=True)[0]
+        found = []
+        for function in (eager, compiled):
+            torch.manual_seed(seed)
+            results = function(x, lengths)
+            tensors = [t for t in tree_leaves(results) if t.requires_grad]
+            sum(t.square().sum() for t in tensors).backward()
+            found.append(results)
+        torch.testing.assert_close(found[1], found[0])
+        for our, expected in zip(ours.parameters(), eager.parameters(), strict=True):
+            torch.testing.assert_close(our.grad, expected.grad)
+    assert cache_misses(compiled) == 2  # the first size, and all others
+
+
+def test_recurrent_layers_take_rows_that_values_select():
+    layer = nn.LSTM(3, 4, batch_first=True)
+    compiled = jit(lambda x: layer(x[x[:, 0, 0] > 0]), fallback="error")
+    for rows in (1, 2, 4):
+        x = torch.randn(5, 6, 3)
+        x[:, 0, 0] = torch.arange(5) - 4.5 + rows
+        expected = layer(x[x[:, 0, 0] > 0])
+        torch.testing.assert_close(compiled(x), expected)
+    assert cache_misses(compiled) == 1

@@ -46,10 +46,11 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     others = [d for d in sizes if d.__class__ is int and d]
     equal = {proxy.value: proxy for proxy in reversed(proxies.values())}
     for groups in (proxies, {atom: equal[proxy.value] for atom, proxy in proxies.items()}):
+        merged = [(proxy, groups[atom]) for atom, proxy in proxies.items() if proxy is not groups[atom]]
+        if any([is_unknown(a) or is_unknown(b) for a, b in merged]):  # no constraint is made of what the run tells
+            continue
         found = _told(tell, args, kwargs, groups, others)
-        if found is not None and all(
-            [proxy is groups[atom] or proxy == groups[atom] for atom, proxy in proxies.items()]
-        ):
+        if found is not None and all([a == b for a, b in merged]):
             return found
     return None
 
@@ -134,6 +135,8 @@ class Merged:
         if a != b:
             raise _Differ
         size = a
+        if any(map(is_unknown, factors)):  # to be remembered for other calls, with names of their own
+            return factors[0] if (size, len(factors)) == (1, 1) else sum_of(((tuple(factors), size),), "a size", 0)
         for factor in factors:
             size = factor * size
         return size

@@ -32,7 +32,7 @@ from thunder_torch.memo import Memo, Renamed, Symbolic, arguments_key
 from thunder_torch.meta_tensors import OnMeta, on_meta, runs_on_meta, told_on_meta
 from thunder_torch.names import name_of
 from thunder_torch.places import as_from_the_first, at_first_place
-from thunder_torch.sequences import told_by_fewer_steps, with_few_steps
+from thunder_torch.sequences import padded, told_by_fewer_steps, with_few_steps, with_one_step, with_rows
 from thunder_torch.specs import (
     NUMBERS,
     PLAIN,
@@ -105,6 +105,10 @@ def _told(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], quickly: Told | None = None
 ) -> tuple[Any, dict[int, IntegerProxy]]:
     """Return the specification of a result, and of which unknown sizes those of this call take the place."""
+    one_step = with_one_step(function, args)
+    if one_step is not None:
+        spec, made = _told(function, one_step, kwargs)
+        return with_rows(spec, args[0]), made
     args = as_from_the_first(function, at_first_place(function, args))
     key = arguments_key(function, args, kwargs)
     if key is not None:
@@ -136,6 +140,13 @@ def connected_to(
     Returns:
         Their places among the tensors, in order; and for each tensor in the output whether it depends on any.
     """
+    one_step = with_one_step(function, args)
+    if one_step is not None:
+        places, connected = connected_to(function, one_step, kwargs)
+        return frozenset([place + (place > 0) for place in places]), connected  # the second one says how many there are
+    if has_trait(function, Trait.READS_MEMORY) and not kwargs:
+        connected = args[0].requires_grad  # which the rows are, as their lengths never are
+        return frozenset([0] if connected else []), (connected, False)
     key = Renamed(connected_to, (function, *args), kwargs).key
     found = _MEMO.get(key) if key is not None else None
     if found is None:
@@ -218,9 +229,12 @@ def _run(
     for value in (*args, *kwargs.values()):
         if value.__class__ is torch.dtype:
             from_torch_dtype(value)  # of results of a dtype that programs do not know PyTorch's fakes tell another
+    if has_trait(function, Trait.READS_MEMORY) and not kwargs:
+        return padded(*args)
     _settle_numbers(function, args, kwargs)
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
-        return _run_with_unknown(function, args, kwargs)
+        found = _by_marks(function, args, kwargs)
+        return _run_with_unknown(function, args, kwargs) if found is None else found
     if _has_symbolic_integers(args, kwargs):
         found = _run_with_open(function, args, kwargs)
         if found is not None:
@@ -300,12 +314,9 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     What is to be said of a failure is known better where the sizes are fixed.
     """
     mistold = has_trait(function, Trait.MISTOLD)
-    if has_trait(function, Trait.SIZES_ARE_PRODUCTS):
-        found = told_by_marks(partial(spec_of, function), args, kwargs)
-        if found is not None:
-            return found
-    if mistold:
-        return None
+    found = _by_marks(function, args, kwargs)
+    if found is not None or mistold:
+        return found
     kwargs = {k: v for k, v in kwargs.items() if v.__class__ is not torch.Generator}  # beside one, PyTorch takes none
     try:
         return _with_symbols(function, args, kwargs, may_fix=False)
@@ -317,6 +328,13 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         return None
     found = _with_symbols(function, args, kwargs, at_hand, in_python=True)
     return found if found is not None else _with_symbols(function, args, kwargs)
+
+
+def _by_marks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result each size of which is a product of those given; ``None`` of others."""
+    if not has_trait(function, Trait.SIZES_ARE_PRODUCTS):
+        return None
+    return told_by_marks(partial(spec_of, function), args, kwargs)
 
 
 def _with_symbols(

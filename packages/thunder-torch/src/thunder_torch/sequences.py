@@ -6,11 +6,14 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from thunder_ir import TensorProxy
+import torch
+
+from thunder_ir import IntegerProxy, TensorProxy, Unknown
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.marked_sizes import LEAST, Merged, primes
-from thunder_torch.specs import tensors_of
+from thunder_torch.specs import TensorSpec, map_tensors, tensors_of
 from thunder_torch.traits import Trait, has_trait
+from thunder_torch.unknown_sizes import TYPICAL
 
 BATCH_FIRST = 8
 """The place of the argument that says where the length is."""
@@ -43,6 +46,46 @@ def _with_length(args: tuple[Any, ...], dim: int, length: int) -> tuple[Any, ...
     shape = (*sequence.shape[:dim], length, *sequence.shape[dim + 1 :])
     strides = None if sequence.strides is None else contiguous_strides(shape)
     return (TensorProxy(shape, sequence.dtype, sequence.device, sequence.requires_grad, strides), *args[1:])
+
+
+def with_one_step(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the arguments of a call for sequences of one step where a recurrent layer is given packed ones.
+
+    PyTorch's fakes would read how many sequences there are at each step. What is told of one step differs in the first
+    result alone, which has as many rows as were packed.
+    """
+    if len(args) <= BATCH_FIRST or not isinstance(args[3], (tuple, list)) or not has_trait(function, Trait.RECURRENT):
+        return None
+    data, _, hidden, *rest = args
+    given = tensors_of((data, hidden), {})
+    if not all([isinstance(t, TensorProxy) for t in given]) or [len(t.shape) for t in given] != [
+        2,
+        *[3] * len(given[1:]),
+    ]:
+        return None
+    batch = given[1].shape[1]
+    hidden = map_tensors(lambda t: t.like(shape=(t.shape[0], batch, t.shape[2])), hidden)  # of one, or PyTorch raises
+    return (data.like(shape=(1, batch, data.shape[1])), hidden, *rest, False)
+
+
+def with_rows(spec: Any, data: TensorProxy) -> Any:
+    """Return what a recurrent layer returns for packed sequences, by what it returns for one step."""
+    first, *others = spec
+    rows, width = data.shape[0], first.shape[2]
+    packed = first._replace(shape=(rows, width), strides=(width, 1), has_unknown=rows.__class__ is not int)
+    return spec.__class__((packed, *others))
+
+
+def padded(data: TensorProxy, batch_sizes: TensorProxy, batch_first: bool, _: float, steps: Any) -> Any:
+    """Return the specification of what padding packed sequences returns, of which the first batch size tells how many.
+
+    PyTorch reads it where it is asked for metadata.
+    """
+    count = IntegerProxy(TYPICAL, "", Unknown("how many sequences were packed", 0))
+    shape = ((count, steps) if batch_first else (steps, count)) + tuple(data.shape[1:])
+    connected = data.requires_grad and torch.is_grad_enabled()
+    rows = TensorSpec(shape, data.dtype, data.device, connected, None, None, None, True)
+    return rows, TensorSpec((count,), batch_sizes.dtype, batch_sizes.device, False, (1,), None, None, True)
 
 
 def told_by_fewer_steps(tell: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
