@@ -553,3 +553,14 @@ def test_recurrent_layers_take_rows_that_values_select():
         expected = layer(x[x[:, 0, 0] > 0])
         torch.testing.assert_close(compiled(x), expected)
     assert cache_misses(compiled) == 1
+
+
+def test_distributions_check_as_many_values_as_the_run_selects():
+    def program(x):
+        kept = x[x > 0]
+        return torch.distributions.Normal(kept, kept.exp()).log_prob(kept).sum()
+
+    compiled = jit(program, fallback="error")
+    for x in VALUES[:3]:
+        torch.testing.assert_close(compiled(x), program(x))
+    assert cache_misses(compiled) == 1

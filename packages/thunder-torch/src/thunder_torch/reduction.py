@@ -164,6 +164,18 @@ def all(a: TensorProxy, dim: Any = None, keepdim: bool = False) -> TensorProxy:
     return lang.to(result, dtypes.uint8) if a.dtype is dtypes.uint8 else result
 
 
+@torchsymbol(torch._is_all_true, Tensor._is_all_true, tags=CHOOSES)
+def is_all_true(a: TensorProxy) -> Any:
+    """Whether no element is false, as distributions check their arguments."""
+    return lang.all(a) if a.dtype.is_bool else NotImplemented
+
+
+@torchsymbol(torch._is_any_true, Tensor._is_any_true, tags=CHOOSES)
+def is_any_true(a: TensorProxy) -> Any:
+    """Whether an element is true."""
+    return lang.any(a) if a.dtype.is_bool else NotImplemented
+
+
 def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
     """Return dim, keepdim and correction of ``var(a, unbiased)``, ``var(a, dim, unbiased, keepdim)`` and the rest."""
     rest = list(args)
@@ -226,6 +238,6 @@ def vector_norm(a: TensorProxy, ord: Any = 2, dim: Any = None, keepdim: bool = F
 
 __all__ = [
     "CHOOSES", "REDUCES", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "dtype_of",
-    "logsumexp", "max", "mean", "min", "nanmean", "nansum", "prod", "root", "std", "std_mean", "sum", "var", "var_mean",
-    "vector_norm",
+    "is_all_true", "is_any_true", "logsumexp", "max", "mean", "min", "nanmean", "nansum", "prod", "root", "std",
+    "std_mean", "sum", "var", "var_mean", "vector_norm",
 ]  # fmt: skip
