@@ -186,6 +186,35 @@ def test_elements_of_builtin_containers_are_reported(program):
     assert [entry for entry in callbacks.log if entry[1] is xs] == [("iterated", xs, 0, 4), ("iterated", xs, 1, 5)]
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda xs: list(xs),
+        lambda xs: [a for a, _ in zip(xs, "ab", strict=True)],
+        lambda xs: sorted(xs),
+        lambda xs: [*map(int, iter(xs))],
+    ],
+    ids=["list", "zip", "sorted", "iterator"],
+)
+def test_elements_that_code_in_c_comes_to_are_reported(program):
+    callbacks = recorder("iterated")
+    xs = [4, 5]
+    assert interpret(program, callbacks=callbacks)(xs) == [4, 5]
+    assert [entry for entry in callbacks.log if entry[1] is xs] == [("iterated", xs, 0, 4), ("iterated", xs, 1, 5)]
+
+
+def test_places_are_indices_from_the_end_and_keys_of_values():
+    callbacks = recorder("iterated")
+    xs, table = [4, 5], {"a": 4, "b": 5}
+
+    def program():
+        return [x for x in reversed(xs)], [x for x in table.values()], sum(table.values())
+
+    assert interpret(program, callbacks=callbacks)() == ([5, 4], [4, 5], 9)
+    places = [entry[2:] for entry in callbacks.log if entry[1] not in ((), [])]
+    assert places[:4] == [(1, 5), (0, 4), ("a", 4), ("b", 5)]
+
+
 def test_what_iterators_in_c_come_to_may_be_replaced():
     class Doubling(Callbacks):
         def advanced(self, iterator, value):

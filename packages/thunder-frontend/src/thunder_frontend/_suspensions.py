@@ -8,6 +8,8 @@ caller did before has happened, and what it finds afterwards is guarded as argum
 from __future__ import annotations
 
 import contextvars
+import gc
+import operator
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from thunder_frontend._library_code.in_python import bound, remade
 from thunder_frontend._library_code.module_calls import call_module
 from thunder_guards.kinds import is_value
 from thunder_guards.own_code import name_in, package_of
-from thunder_interpreter import Place, resume
+from thunder_interpreter import Place, ReportedIterator, resume
 from thunder_tracing.made_objects import overridden
 
 NESTED = 0x10
@@ -185,6 +187,8 @@ def _recipe(value: object, handed: list[Any], is_outside: Callable[[Any], bool])
         return Recipe(remade, (type(value), tuple(vars(value).items())))
     if isinstance(value, contextvars.Token) and not is_outside(value):
         raise CannotPause  # which takes back the write of this very call
+    if isinstance(value, ReportedIterator):
+        return _recipe_of_iterator(value.iterator, handed, is_outside)
     if isinstance(value, (*ITERATORS, enumerate, zip)):
         return _recipe_of_iterator(value, handed, is_outside)
     if isinstance(value, torch.nn.Module) and not is_outside(value):
@@ -200,6 +204,10 @@ def _recipe_of_display(value: object, handed: list[Any]) -> Recipe:
 
 
 def _recipe_of_iterator(value: Any, handed: list[Any], is_outside: Callable[[Any], bool]) -> Recipe:
+    dicts = [part for part in gc.get_referents(value) if type(part) is dict] if type(value) in OVER_DICTS else []
+    if dicts:
+        handed += [dicts[0], len(dicts[0]) - operator.length_hint(value)]
+        return Recipe(_advanced, (OVER_DICTS[type(value)],), (Recipe(), Recipe()))
     make, given, *state = value.__reduce__()
     if isinstance(value, (enumerate, zip)):
         if state:
@@ -210,9 +218,19 @@ def _recipe_of_iterator(value: Any, handed: list[Any], is_outside: Callable[[Any
 
 
 EMPTY: dict[Any, Any] = {}
-ITERATORS: tuple[type, ...] = tuple(
-    map(type, map(iter, (list(EMPTY), (), range(0), range(1 << 70), EMPTY, EMPTY.values(), EMPTY.items())))
-)
+
+
+def _over_values(table: dict[Any, Any]) -> Any:
+    return iter(table.values())
+
+
+def _over_items(table: dict[Any, Any]) -> Any:
+    return iter(table.items())
+
+
+OVER_DICTS: dict[type, Callable[[Any], Any]] = {type(make(EMPTY)): make for make in (iter, _over_values, _over_items)}
+"""How iterators over dicts are made: what they have still to come to may change, as what is in the dict does."""
+ITERATORS: tuple[type, ...] = (*map(type, map(iter, (list(EMPTY), (), range(0), range(1 << 70)))), *OVER_DICTS)
 SETTINGS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.autocast)
 """Context managers that are what their attributes say."""
 

@@ -6,6 +6,7 @@ import _io
 import datetime
 import enum
 import functools
+import gc
 import numbers
 import operator
 import pathlib
@@ -106,9 +107,11 @@ EXACT_CONTAINERS = frozenset(CONTAINERS)
 NOTHING_INSIDE = frozenset({bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.Size, slice})
 IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
 _SAMPLES: tuple[Any, ...] = ({}, OrderedDict())
+VALUES_VIEW: type = type({}.values())
+ITEMS_VIEW: type = type({}.items())
 VIEWS = frozenset(type(view) for d in _SAMPLES for view in (d.keys(), d.values(), d.items()))
 _ITERATED: tuple[Any, ...] = ([], (), set(), *[c for d in _SAMPLES for c in (d, d.values(), d.items())])
-ITERATORS = frozenset([type(iter(c)) for c in _ITERATED])
+ITERATORS = frozenset([*[type(iter(c)) for c in _ITERATED], type(reversed([])), reversed])
 """Iterators over containers."""
 LARGEST_BUFFER = 1 << 20
 HEAP_TYPE = 1 << 9
@@ -193,6 +196,12 @@ def refuse_objects(source: object, value: Any) -> None:
     """Refuse an array of Python objects that may change unseen."""
     if is_array(value) and value.dtype.hasobject and not all([is_value(item) for item in value.flat]):
         raise AcquisitionError(f"the program reads {source}, an array of objects which may change; make a list of it")
+
+
+def dict_of(view: object) -> Any:
+    """Return the dict whose values or items a view shows."""
+    (found,) = gc.get_referents(view)
+    return found
 
 
 def refuse_iterators(source: object, value: object) -> None:

@@ -3,6 +3,7 @@
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
 from thunder_interpreter._code import CodeNames, does_nothing, is_comprehension, names_of, paths_named
 from thunder_interpreter._interpretation import Interpretation, Location, interpret, resume, resume_raising
+from thunder_interpreter._iteration import ReportedIterator
 from thunder_interpreter._log import Log
 from thunder_interpreter._observing import unobserved
 from thunder_interpreter._pristine import replaced_builtins
@@ -21,6 +22,7 @@ __all__ = [
     "Location",
     "Log",
     "Place",
+    "ReportedIterator",
     "UnsupportedOpcode",
     "UnsupportedPython",
     "__version__",

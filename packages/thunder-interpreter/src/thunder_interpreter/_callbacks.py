@@ -46,8 +46,14 @@ class Callbacks:
     def iterate(self, container: Any, iterator: Any) -> None:
         """Iteration over, or unpacking of, a builtin container starts."""
 
-    def iterated(self, container: Any, index: int, value: Any) -> Any:
-        """Iteration over a builtin container has come to its ``index``-th element (for a dict, a key)."""
+    def iterated(self, container: Any, place: Any, value: Any) -> Any:
+        """Iteration over a builtin container has come to an element (for a dict, a key).
+
+        Args:
+            container: a list, for example, or what ``dict.items`` returns.
+            place: the index of the element; among the values of a dict, its key.
+            value: the element.
+        """
         return value
 
     def advanced(self, iterator: Any, value: Any) -> Any:

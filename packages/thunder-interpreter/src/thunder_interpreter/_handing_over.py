@@ -12,7 +12,7 @@ from typing import Any
 from thunder_interpreter import _iteration
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
-from thunder_interpreter._machine import Outcome, Run
+from thunder_interpreter._machine import Machine, Outcome, Run
 from thunder_interpreter._natives import ANYTHING, NOTHING, SPECIAL_METHODS, Runs, replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import HEAP_TYPE
@@ -77,6 +77,7 @@ def hand_over(
     name: str | None = None,
     iterables: slice | None = None,
     alone: bool = False,
+    elements: str = "",
     runs: Runs = ANYTHING,
 ) -> None:
     """Say that C functions call what they get.
@@ -87,23 +88,58 @@ def hand_over(
         name: of the keyword argument that they call.
         iterables: the positional arguments that they iterate over.
         alone: they iterate over their positional argument only if there is no other, as ``max`` does.
+        elements: what they do with those of their iterables, ``"looked at"`` or ``"passed on"``, if these are reported.
         runs: what they run by themselves besides.
     """
 
     def special(native: object, frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if native is tuple and len(args) == 1 and type(args[0]) is tuple:  # which it returns
+            frame.stack.append(args[0])
+            return None
         run = frame.machine.run
+        looks = elements == "looked at"
         if position is not None and position < len(args):
-            args[position] = run.bridge(args[position])
+            bridged = run.bridge(args[position])
+            looks |= bridged is args[position]  # such as ``float``, which C calls as it is
+            args[position] = bridged
         if name is not None and name in kwargs:
             kwargs = {**kwargs, name: run.bridge(kwargs[name])}
         if iterables is not None and not (alone and len(args) > 1):
             for index in range(*iterables.indices(len(args))):
                 if _iteration.needs_interpreting(frame.machine, args[index]):
                     args[index] = BridgedIterable(run, args[index])
+                elif elements:
+                    args[index] = reported(frame.machine, args[index], looks)
         return call_native(frame, native, args, kwargs)
 
     for native in natives:
         replaces(native, runs=runs)(functools.partial(special, native))
+
+
+def reported(machine: Machine, value: Any, looks: bool) -> Any:
+    """Return an iterator in place of what C iterates over, if its elements are reported.
+
+    Those of long containers are not: numbers in them are seldom read one by one.
+
+    Args:
+        machine: reports them.
+        value: what C iterates over.
+        looks: whether it looks at the elements, and so into containers among them.
+    """
+    if machine.iterated is None:
+        return value
+    iteration = machine.iterations.get(id(value))
+    container = value if iteration is None else iteration.container
+    if not (type(container) in HOLD_VALUES or isinstance(container, tuple) and _iteration.is_reported(machine, value)):
+        return value
+    if not 0 < len(container) <= FEW or looks and not all([type(element) in NUMBERS for element in container]):
+        return value
+    return _iteration.ReportedIterator(machine, iteration or _iteration.begun(machine, value))
+
+
+HOLD_VALUES = frozenset({list, tuple, _iteration.VALUES, _iteration.ITEMS})
+NUMBERS = frozenset({int, float, bool, complex})
+FEW = 64
 
 
 FIRST, SECOND, ALL, REST = slice(0, 1), slice(1, 2), slice(0, None), slice(1, None)
@@ -111,13 +147,15 @@ PATTERN = type(re.compile(""))
 
 replaces(ITER)(_iteration.special_iter)
 replaces(NEXT)(_iteration.special_next)
-hand_over(sorted, name="key", iterables=FIRST, runs=SPECIAL_METHODS)
-hand_over(min, max, name="key", iterables=FIRST, alone=True, runs=SPECIAL_METHODS)
-hand_over(enumerate, sum, any, all, list, tuple, set, frozenset, iterables=FIRST, runs=SPECIAL_METHODS)
-hand_over(zip, iterables=ALL, runs=SPECIAL_METHODS)
+hand_over(sorted, name="key", iterables=FIRST, elements="looked at", runs=SPECIAL_METHODS)
+hand_over(min, max, name="key", iterables=FIRST, alone=True, elements="looked at", runs=SPECIAL_METHODS)
+hand_over(sum, any, all, iterables=FIRST, elements="looked at", runs=SPECIAL_METHODS)
+hand_over(enumerate, list, tuple, iterables=FIRST, elements="passed on", runs=SPECIAL_METHODS)
+hand_over(set, frozenset, iterables=FIRST, runs=SPECIAL_METHODS)
+hand_over(zip, iterables=ALL, elements="passed on", runs=SPECIAL_METHODS)
 hand_over(list.extend, iterables=SECOND, runs=NOTHING)
 hand_over(list.sort, bisect.bisect_left, bisect.bisect_right, name="key")
-hand_over(map, filter, position=0, iterables=REST)
+hand_over(map, filter, position=0, iterables=REST, elements="passed on")
 hand_over(str.join, iterables=SECOND)
 hand_over(set.update, iterables=REST)
 hand_over(

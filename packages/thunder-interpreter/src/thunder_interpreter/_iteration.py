@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+from collections.abc import Iterator
 from types import CoroutineType, GeneratorType
 from typing import Any
 
@@ -22,9 +23,9 @@ from thunder_interpreter._waiting import RaiseFrame
 keep_builtins(globals())
 
 
-REPORTED = frozenset(
-    {list, tuple, dict, set, frozenset, range, str, bytes, type({}.keys()), type({}.values()), type({}.items())}
-)
+VALUES: Any = type({}.values())
+ITEMS: Any = type({}.items())
+REPORTED = frozenset({list, tuple, dict, set, frozenset, range, str, bytes, type({}.keys()), VALUES, ITEMS})
 
 
 def is_reported(machine: Machine, iterable: object) -> bool:
@@ -42,24 +43,62 @@ def is_reported(machine: Machine, iterable: object) -> bool:
 class Iteration:
     """An iteration over a builtin container that is reported element by element."""
 
-    __slots__ = ("container", "index", "iterator", "keys")
+    __slots__ = ("container", "iterator", "places")
 
-    def __init__(self, container: object, iterator: object) -> None:
+    def __init__(self, container: Any, iterator: Any, places: Iterator[Any] | None = None) -> None:
         self.container = container
         self.iterator = iterator
-        self.index = 0
-        self.keys = None
+        if places is None:
+            places = iter(container.mapping) if type(container) is VALUES else itertools.count()
+        self.places = places
 
 
 def reported_element(machine: Machine, iteration: Iteration, value: object) -> Any:
     """Report an element that an iteration has come to."""
-    index = iteration.index
-    iteration.index = index + 1
-    container = iteration.container
-    kind = type(container)
-    if kind is dict:
-        return machine.iterated(container, index, value)
-    return machine.iterated(container, index, value)
+    return machine.iterated(iteration.container, next(iteration.places), value)
+
+
+def begun(machine: Machine, container: Any) -> Iteration:
+    """Report that an iteration over a builtin container starts."""
+    iterator = iter(container)
+    if machine.iterate is not None:
+        machine.iterate(container, iterator)
+    return Iteration(container, iterator)
+
+
+def begun_backwards(machine: Machine, sequence: Any) -> Iteration:
+    """Report that an iteration over a list or a tuple starts at its end."""
+    iterator = reversed(sequence)
+    if machine.iterate is not None:
+        machine.iterate(sequence, iterator)
+    return Iteration(sequence, iterator, reversed(range(len(sequence))))
+
+
+class ReportedIterator:
+    """An iterator for C code over a builtin container, whose elements it reports when C comes to them."""
+
+    __slots__ = ("_iteration", "_machine")
+
+    def __init__(self, machine: Machine, iteration: Iteration) -> None:
+        self._machine = machine
+        self._iteration = iteration
+
+    def __iter__(self) -> "ReportedIterator":
+        return self
+
+    def __next__(self) -> Any:
+        return reported_element(self._machine, self._iteration, next(self._iteration.iterator))
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self._iteration.iterator)
+
+    def __reduce__(self) -> Any:
+        return iter, (self.iterator,)
+
+    @property
+    def iterator(self) -> Any:
+        """The iterator that it advances."""
+        return self._iteration.iterator
 
 
 def iterate(frame: AnyFrame, obj: Any) -> Outcome:
@@ -77,14 +116,19 @@ def iterate(frame: AnyFrame, obj: Any) -> Outcome:
             frame.stack[-1] = iter(BridgedSequence(machine.run, obj))
             return outcome
     if machine.watches_iteration and is_reported(machine, obj):
-        iterator = iter(obj)
-        if machine.iterate is not None:
-            machine.iterate(obj, iterator)
-        if machine.iterated is not None:
-            machine.iterations[id(iterator)] = Iteration(obj, iterator)
-        frame.stack.append(iterator)
+        return push(frame, begun(machine, obj))
+    if id(obj) in machine.iterations:  # it is an iterator
+        frame.stack.append(obj)
         return None
     return call_native(frame, iter, [obj], {})
+
+
+def push(frame: AnyFrame, iteration: Iteration) -> Outcome:
+    """Push the iterator of an iteration."""
+    if frame.machine.iterated is not None:
+        frame.machine.iterations[id(iteration.iterator)] = iteration
+    frame.stack.append(iteration.iterator)
+    return None
 
 
 class BridgedSequence:
@@ -296,13 +340,10 @@ def elements(frame: AnyFrame, iterable: Any) -> Protocol:
 
 def reported_elements(machine: Machine, container: Any) -> list[Any]:
     """All elements of a builtin container, reported."""
-    iterator = iter(container)
-    if machine.iterate is not None:
-        machine.iterate(container, iterator)
+    iteration = begun(machine, container)
     if machine.iterated is None:
-        return list(iterator)
-    iteration = Iteration(container, iterator)
-    return [reported_element(machine, iteration, value) for value in iterator]
+        return list(iteration.iterator)
+    return [reported_element(machine, iteration, value) for value in iteration.iterator]
 
 
 def needs_interpreting(machine: Machine, iterable: object) -> bool:

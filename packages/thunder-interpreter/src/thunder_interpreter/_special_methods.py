@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from thunder_interpreter import _items, _operators, _truth
+from thunder_interpreter import _items, _iteration, _operators, _truth
 from thunder_interpreter._calls import call, call_native, operation
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._machine import Machine, Outcome
@@ -220,6 +220,8 @@ def special_reversed(frame: AnyFrame, value: object) -> Outcome:
         return call(frame, method, [value], {})
     if method is NOT_THERE and python_function(frame.machine, raw_attribute(type(value), "__getitem__")):
         return start(frame, reversing(value))
+    if frame.machine.watches_iteration and type(value) in (list, tuple):
+        return _iteration.push(frame, _iteration.begun_backwards(frame.machine, value))
     return call_native(frame, reversed, [value], {})
 
 

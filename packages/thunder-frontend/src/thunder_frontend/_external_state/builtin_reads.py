@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 import itertools
 import operator
-from collections import defaultdict
+import types
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,9 +17,10 @@ from typing import Any
 import torch
 
 from thunder_frontend._external_state.class_facts import class_of
+from thunder_frontend._external_state.dynamic_values import is_number
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import UNLISTED, Native, file
-from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of
+from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
 from thunder_guards.mutations import MISSING
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS
 
@@ -98,9 +100,13 @@ def _get(external: GuardedState, container: Any, key: Any, *rest: Any) -> None:
         external.containers.membership(container, key, False)
 
 
-def _all_items(external: GuardedState, container: object, *rest: Any) -> None:
+def _view(external: GuardedState, container: object, *rest: Any) -> None:
+    """Numbers that a view of a dict shows are guarded when they are looked at: they may be dynamic then."""
     external.containers.structure(container)
-    external.containers.items(container)
+    later = not isinstance(container, (OrderedDict, types.MappingProxyType))  # whose views are of other classes
+    for key, value in pairs_of(container):
+        if not (later and is_number(value)):
+            external.containers.item(container, key, value)
 
 
 def _structure(external: GuardedState, container: object, *rest: Any) -> None:
@@ -156,7 +162,7 @@ file(
 
 _METHODS: dict[str, Native] = {}
 for _native, _names_of in (
-    (Native(reads=_all_items), "items values"),
+    (Native(reads=_view), "items values"),
     (Native(reads=_structure), "keys __len__"),
     (Native(reads=_elements), "__iter__"),
     (Native(reads=_get, calls=KEYS), "get"),

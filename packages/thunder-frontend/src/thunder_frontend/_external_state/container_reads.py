@@ -46,6 +46,7 @@ class ContainerReads:
 
     def __init__(self, external: Known, classes: ClassReads, stand_ins: StandIns) -> None:
         self._external, self._classes, self._stand_ins = external, classes, stand_ins
+        self._iterated: dict[int, Any] = {}
 
     def item(self, container: object, key: Any, value: object) -> Any:
         """Guard ``container[key]``."""
@@ -93,10 +94,16 @@ class ContainerReads:
             return
         self._external.require(LengthGuard(source, container), id(source), "length")
 
+    def iterated(self, container: Any) -> None:
+        """Guard the length or the keys of an external container over which an iteration starts."""
+        self._iterated[id(container)] = container
+        self.structure(container)
+
     def grows(self, container: Any) -> None:
         """Guard that an external list is appended to, of which the program need not see what it holds."""
         mutations = self._external.mutations
-        if mutations.wrote_items(container):  # which are counted from the end, perhaps
+        # single items may be counted from the end, and an iteration come to what is appended
+        if mutations.wrote_items(container) or id(container) in self._iterated:
             self.contents(container)
             mutations.note_container(container)
         else:

@@ -73,6 +73,9 @@ class OpaqueCalls:
         self._asks_classes(fn, args, known)
         if isinstance(bound, contextvars.ContextVar):
             self._context_variable(bound, fn.__name__, args)
+        if fn is not iter and fn is not len:
+            for value in (bound, *args, *kwargs.values()):
+                self._external.unwatched.shown(value)
         for value in (bound, *args):
             if is_buffer(value) and not (known and fn in TAKE_ARRAYS):
                 self._arrays.looked_at(value)

@@ -18,8 +18,11 @@ from thunder_guards.kinds import (
     CODE,
     CONTAINERS,
     DICTS,
+    ITEMS_VIEW,
     NOTHING_INSIDE,
     VALUES,
+    VALUES_VIEW,
+    dict_of,
     is_buffer,
     items_of,
     length_of,
@@ -60,6 +63,7 @@ class Unwatched:
         if source is None:
             if type(value) is list or type(value) is tuple:
                 for item in value:
+                    self.shown(item)
                     self._reads.containers.contents(item)
                     if type(item) is list or type(item) is tuple or is_buffer(item):
                         self.escapes(item)
@@ -80,6 +84,11 @@ class Unwatched:
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, watched)
 
+    def shown(self, value: object) -> None:
+        """Guard what a dict holds, one of whose views goes to code in C."""
+        if type(value) is VALUES_VIEW or type(value) is ITEMS_VIEW:
+            self._reads.containers.items(dict_of(value))
+
     def looked_into(self, value: object, methods: Sequence[str] = (), depth: int = 2) -> None:
         """Guard an object, and those in a container, at which code in C looks.
 
@@ -90,6 +99,7 @@ class Unwatched:
         """
         if type(value) in NOTHING_INSIDE:
             return
+        self.shown(value)
         if isinstance(value, CONTAINERS):
             if depth and length_of(value):
                 self._reads.containers.contents(value)

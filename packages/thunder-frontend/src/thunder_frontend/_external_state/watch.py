@@ -19,7 +19,16 @@ from thunder_frontend._external_state.opaque_calls import OpaqueCalls, makes_cla
 from thunder_frontend._external_state.symbolic_numbers import compare_with_zero, identical, refuse_array, refuse_number
 from thunder_frontend._library_code.native_code import is_of_no_concern
 from thunder_guards.errors import BeginAgain
-from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container, item_of
+from thunder_guards.kinds import (
+    DICTS,
+    ITEMS_VIEW,
+    LISTS,
+    NOTHING_INSIDE,
+    VALUES_VIEW,
+    dict_of,
+    is_container,
+    item_of,
+)
 from thunder_guards.mutations import MISSING, contents_of, kept_as
 from thunder_interpreter import Callbacks, names_of
 from thunder_ir import (
@@ -110,6 +119,8 @@ class Watch(Callbacks):
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
         if name == "__class__" and isinstance(obj, (TracedTensor, NumberProxy, RunText, SymbolicSize)):
             return type_of(obj, value)
+        if name == "mapping":
+            self.external.unwatched.shown(obj)
         if isinstance(obj, TracedTensor):
             if name in obj.__dict__:
                 return self.external.attributes.found_on_tensor(obj, name, value)
@@ -141,8 +152,20 @@ class Watch(Callbacks):
             return found.example
         return key
 
-    def load_item(self, container: object, key: object, value: object) -> Any:
+    def load_item(self, container: Any, key: Any, value: Any) -> Any:
+        if key.__class__ is slice and type(container) in (list, tuple):
+            return self._slice(container, key, value)
         return self.external.loaded(self.external.containers.item, container, key, value)
+
+    def _slice(self, container: Any, key: slice, value: Any) -> Any:
+        """Guard the items of a slice one by one, for numbers among them to become dynamic; return what they are."""
+        if self.external.source_of(container) is None:
+            return self.external.containers.item(container, key, value)
+        self.external.containers.length(container)
+        places = range(len(container))[key]
+        read = self.external.containers.item
+        seen = [self.external.loaded(read, container, i, held) for i, held in zip(places, value, strict=True)]
+        return value if all(map(operator.is_, seen, value)) else type(value)(seen)
 
     def missing_item(self, container: object, key: object) -> None:
         if isinstance(container, DICTS):
@@ -152,11 +175,17 @@ class Watch(Callbacks):
 
     def iterate(self, container: object, iterator: object) -> None:
         if is_container(container):
-            self.external.containers.structure(container)
+            self.external.containers.iterated(container)
 
-    def iterated(self, container: object, key_or_index: object, value: object) -> Any:
+    def iterated(self, container: object, place: object, value: Any) -> Any:
         if isinstance(container, LISTS):
-            return self.external.loaded(self.external.containers.item, container, key_or_index, value)
+            return self.external.loaded(self.external.containers.item, container, place, value)
+        if type(container) is VALUES_VIEW:
+            return self.external.loaded(self.external.containers.item, dict_of(container), place, value)
+        if type(container) is ITEMS_VIEW:
+            key, held = value
+            seen = self.external.loaded(self.external.containers.item, dict_of(container), key, held)
+            return value if seen is held else (key, seen)
         return self.external.stand_ins.of(value)
 
     def advanced(self, iterator: object, value: object) -> Any:
