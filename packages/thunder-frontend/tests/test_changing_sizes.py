@@ -300,3 +300,20 @@ def test_losses_refuse_as_many_weights_as_there_are_no_classes():
     for count in (4, 6):
         with pytest.raises(RuntimeError, match="weight tensor should be defined"):
             compiled(x, targets, torch.rand(count))
+
+
+def test_filled_diagonals_of_square_matrices_leave_their_sizes_open():
+    def program(x, value):
+        square = x.outer(x)
+        square.fill_diagonal_(value)
+        return square, x.expand(2, -1).clone().t().fill_diagonal_(value)
+
+    compiled = jit(program)
+    for n in (2, 3, 4, 5):
+        x, same = (torch.linspace(1, n, n).requires_grad_() for _ in range(2))
+        expected, made = program(x, -1.5), compiled(same, -1.5)
+        torch.testing.assert_close(made, expected, rtol=0, atol=0)
+        for each in (expected, made):
+            (each[0].sum() + each[1].square().sum()).backward()
+        torch.testing.assert_close(same.grad, x.grad)
+    assert cache_misses(compiled) == 2

@@ -11,8 +11,9 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import Device, DType, NumberProxy, OpTags, TensorProxy, dtypes, flat_proxies
 from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_torch.inplace import OutOfPlace
 from thunder_torch.shape import sizes_of
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 from thunder_torch.torch_versions import default_device
 from thunder_torch.traits import Trait, state
 
@@ -123,6 +124,15 @@ def full_like(a: TensorProxy, fill_value: Any, **kwargs: Any) -> Any:
     return lang.full(tuple(a.shape), fill_value, *place_of(kwargs, a)) if _strided(kwargs) else NotImplemented
 
 
+@torchsymbol(OutOfPlace(Tensor.fill_diagonal_), meta=BY_DECOMPOSITION)
+def fill_diagonal(a: TensorProxy, fill_value: Any, wrap: bool = False) -> Any:
+    """``a`` with one value on the diagonal; PyTorch fixes sizes of square matrices, as it asks for their strides."""
+    if a.ndim != 2 or wrap:
+        return NotImplemented
+    diagonal = lang.eye(a.shape[0], a.shape[1], dtype=dtypes.bool8, device=a.device)
+    return lang.where(diagonal, lang.full((), fill_value, a.dtype, a.device), a)
+
+
 @torchsymbol(Tensor.new_zeros, tags=CREATES)
 def new_zeros(a: TensorProxy, *size: Any, **kwargs: Any) -> Any:
     """Zeros of the dtype and on the device of ``a``."""
@@ -209,6 +219,6 @@ def _of_symbolic_numbers(data: Any, dtype: Any, device: Any) -> Any:
 
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "new_empty", "new_full", "new_ones", "new_zeros",
-    "ones", "ones_like", "place_of", "tensor", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "eye", "fill_diagonal", "full", "full_like", "new_empty", "new_full",
+    "new_ones", "new_zeros", "ones", "ones_like", "place_of", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
