@@ -564,3 +564,28 @@ def test_distributions_check_as_many_values_as_the_run_selects():
     for x in VALUES[:3]:
         torch.testing.assert_close(compiled(x), program(x))
     assert cache_misses(compiled) == 1
+
+
+def test_lists_of_numbers_of_the_run_are_one_index():
+    def program(x, places):
+        i = [place.item() for place in places]
+        y = x * 1
+        y[i] = 0
+        y[:, [i[0] % 4, 1]] += 1
+        y[[i[0] % 3, -1], 2] *= 2
+        return y, x[i], x[[i[0], x.shape[0] - 1], 1], x[i, i]
+
+    compiled = jit(program, fallback="error")
+    for rows, places in [(3, [0, 1, 2]), (3, [2, 2, 0]), (4, [1, 0, -1]), (5, [0, -3, 1]), (3, [0, 3, 1])]:
+        x, same = (torch.linspace(1, 2, rows * 4).view(rows, 4).requires_grad_() for _ in range(2))
+        if max(places) >= rows:
+            with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
+                compiled(x, torch.tensor(places))
+            continue
+        expected, made = program(x, torch.tensor(places)), compiled(same, torch.tensor(places))
+        torch.testing.assert_close(made, expected)
+        assert [m.stride() for m in made] == [e.stride() for e in expected]
+        for each in (expected, made):
+            sum(r.square().sum() for r in each).backward()
+        torch.testing.assert_close(same.grad, x.grad)
+    assert cache_misses(compiled) == 2

@@ -8,7 +8,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import HEAP_TYPE
-from thunder_ir import NumberProxy, Proxy
+from thunder_ir import BoolProxy, IntegerProxy, NumberProxy, Proxy
 from thunder_ir.trees import flatten, unflatten
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
@@ -92,15 +92,25 @@ KNOWN_INDICES = (int, T, Proxy, RunArray, torch.SymInt, torch._C.ScriptObject)
 
 
 def _joined(calls: Calls, key: Any) -> Any:
-    """Return an index with one tensor in the place of a sequence that holds tensors of one integer each."""
+    """Return an index with one tensor in the place of a sequence that holds tensors of one integer each, or numbers."""
+    if isinstance(key, list) and _holds_numbers(key):
+        return calls(torch.tensor, (key,), {})
     if not isinstance(key, (list, tuple)) or not any([isinstance(part, (list, tuple)) for part in key]):
         return key
     parts = [_joined_part(calls, part) if isinstance(part, (list, tuple)) else part for part in key]
     return parts if isinstance(key, list) else tuple(parts)
 
 
+def _holds_numbers(items: list[Any]) -> bool:
+    """Whether integers of an index are left open, and none is a tensor or one of a mask."""
+    integers = all([isinstance(i, (int, IntegerProxy)) and not isinstance(i, (bool, BoolProxy)) for i in items])
+    return integers and any([isinstance(i, IntegerProxy) for i in items])
+
+
 def _joined_part(calls: Calls, part: Any) -> Any:
     leaves, structure = flatten(part)
+    if _holds_numbers(leaves):
+        return calls(torch.tensor, (part,), {})
     places = [calls.value(leaf) for leaf in leaves if isinstance(leaf, T)]
     numbers = [leaf for leaf in leaves if isinstance(leaf, (int, NumberProxy))]
     if not places or not all(map(is_place, places)) or len(places) + len(numbers) < len(leaves):
