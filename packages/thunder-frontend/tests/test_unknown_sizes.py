@@ -589,3 +589,27 @@ def test_lists_of_numbers_of_the_run_are_one_index():
             sum(r.square().sum() for r in each).backward()
         torch.testing.assert_close(same.grad, x.grad)
     assert cache_misses(compiled) == 2
+
+
+def test_what_a_mask_of_one_element_selects_is_written_where_it_selects():
+    def program(x, y):
+        out, mask = torch.ones_like(x), y > 0
+        out[mask] = 1 - x[mask] / y[mask]
+        return out
+
+    compiled = jit(program, fallback="error")
+    for y in (2.0, -1.0, 0.5):
+        x, same = (torch.tensor(3.0, requires_grad=True) for _ in range(2))
+        expected, made = program(x, torch.tensor(y)), compiled(same, torch.tensor(y))
+        torch.testing.assert_close(made, expected)
+        expected.backward(), made.backward()
+        torch.testing.assert_close(same.grad, x.grad)
+    assert cache_misses(compiled) == 1
+
+    def wrong(x, mask):
+        out = torch.ones_like(x)
+        out[mask] = x[~mask]
+        return out
+
+    with pytest.raises(RuntimeError, match="cannot be broadcast to indexing result"):
+        jit(wrong)(torch.tensor(1.0), torch.tensor(True))

@@ -8,7 +8,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import HEAP_TYPE
-from thunder_ir import BoolProxy, IntegerProxy, NumberProxy, Proxy
+from thunder_ir import BoolProxy, IntegerProxy, NumberProxy, Proxy, is_unknown
 from thunder_ir.trees import flatten, unflatten
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
@@ -70,6 +70,12 @@ def _in_old_form(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
 def _indexed(method: Any, calls: Calls, tensor: T, *rest: Any) -> Any:
     """The index may hold arrays, sequences of tensors, and objects that stand for integers."""
     rest = (_joined(calls, _counted(calls, calls.arrays.as_index(rest[0]))), *rest[1:]) if rest else rest
+    if len(rest) == 2 and all([isinstance(r, T) for r in rest]):
+        mask, value = map(calls.value, rest)
+        if mask.ndim == 0 and mask.dtype.is_bool and any(map(is_unknown, value.shape)):  # PyTorch would look at these
+            return calls(
+                method, (calls(T.unsqueeze, (tensor, 0), {}), calls(T.unsqueeze, (rest[0], 0), {}), rest[1]), {}
+            )
     return calls.write_or_record(method, (tensor, *rest), {})
 
 
