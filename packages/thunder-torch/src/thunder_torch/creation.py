@@ -127,9 +127,9 @@ def full_like(a: TensorProxy, fill_value: Any, **kwargs: Any) -> Any:
 @torchsymbol(OutOfPlace(Tensor.fill_diagonal_), meta=BY_DECOMPOSITION)
 def fill_diagonal(a: TensorProxy, fill_value: Any, wrap: bool = False) -> Any:
     """``a`` with one value on the diagonal; PyTorch fixes sizes of square matrices, as it asks for their strides."""
-    if a.ndim != 2 or wrap:
+    if a.ndim != 2 or wrap or all([size.__class__ is int for size in a.shape]):
         return NotImplemented
-    diagonal = lang.eye(a.shape[0], a.shape[1], dtype=dtypes.bool8, device=a.device)
+    diagonal = lang.eye(*sizes_of(a.shape), dtype=dtypes.bool8, device=a.device)
     return lang.where(diagonal, lang.full((), fill_value, a.dtype, a.device), a)
 
 
