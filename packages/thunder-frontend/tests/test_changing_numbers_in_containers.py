@@ -1,6 +1,7 @@
 """Numbers in dicts and lists that a program sets to others: what reads a container leaves them dynamic."""
 
 import collections
+import copy
 import itertools
 from typing import NamedTuple
 
@@ -228,3 +229,29 @@ def test_that_a_class_of_tuples_reads_in_another_way_is_noticed(name, method):
         assert torch.equal(compiled(X, Own(step)), program(X, Own(step)))
     delattr(Own, name)
     assert torch.equal(compiled(X, Own(2)), program(X, Own(2)))
+
+
+class Chosen(torch.nn.Module):
+    """Calls one of its layers, by a name that is made of a number."""
+
+    def __init__(self):
+        super().__init__()
+        for i in range(3):
+            setattr(self, f"layer{i}", torch.nn.Linear(3, 3))
+
+    def forward(self, x, step):
+        name = f"layer{step % 3}"
+        assert hasattr(self, name)
+        setattr(self, f"seen{step % 3}", step)
+        return getattr(self, name)(x) + getattr(self, "seen" + str(step % 3))
+
+
+def test_attributes_that_are_named_by_numbers_need_a_program_for_each_name():
+    model = Chosen()
+    compiled, eager = jit(model, fallback="error"), copy.deepcopy(model)
+    for step in range(15):
+        torch.testing.assert_close(compiled(X, step), eager(X, step))
+        assert [getattr(model, f"seen{i}", None) for i in range(3)] == [
+            getattr(eager, f"seen{i}", None) for i in range(3)
+        ]
+    assert cache_misses(compiled) <= 9

@@ -300,9 +300,16 @@ def find_setter(
     return None
 
 
+def name_of(frame: AnyFrame, obj: object, name: object) -> object:
+    """Return the name of an attribute that is asked for: what stands for text is told as a key of a dict is."""
+    return name if isinstance(name, str) or frame.machine.key is None else frame.machine.key(obj, name)
+
+
 @replaces(getattr)
 def special_getattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``getattr``."""
+    if len(args) > 1:
+        args[1] = name_of(frame, args[0], args[1])
     if kwargs or not 2 <= len(args) <= 3 or not isinstance(args[1], str):
         return call_native(frame, getattr, args, kwargs)
     if len(args) == 2:
@@ -321,6 +328,7 @@ def getting(obj: object, name: str, default: object) -> Protocol:
 @operation(hasattr, 2)
 def special_hasattr(frame: AnyFrame, obj: object, name: object) -> Outcome:
     """``hasattr``."""
+    name = name_of(frame, obj, name)
     return start(frame, having(obj, name)) if isinstance(name, str) else call_native(frame, hasattr, [obj, name], {})
 
 
@@ -336,6 +344,7 @@ def having(obj: object, name: str) -> Protocol:
 @operation(setattr, 3)
 def special_setattr(frame: AnyFrame, obj: object, name: object, value: object) -> Outcome:
     """``setattr``."""
+    name = name_of(frame, obj, name)
     if not isinstance(name, str):
         return call_native(frame, setattr, [obj, name, value], {})
     return start(frame, discarding(Call(STORE, obj, name, value)))
@@ -344,6 +353,7 @@ def special_setattr(frame: AnyFrame, obj: object, name: object, value: object) -
 @operation(delattr, 2)
 def special_delattr(frame: AnyFrame, obj: object, name: object) -> Outcome:
     """``delattr``."""
+    name = name_of(frame, obj, name)
     if not isinstance(name, str):
         return call_native(frame, delattr, [obj, name], {})
     return start(frame, discarding(Call(DELETE, obj, name)))
