@@ -255,3 +255,59 @@ def test_attributes_that_are_named_by_numbers_need_a_program_for_each_name():
             getattr(eager, f"seen{i}", None) for i in range(3)
         ]
     assert cache_misses(compiled) <= 9
+
+
+SCHEDULE = [step / 64 for step in range(64)]
+BY_STEP = {
+    "scale": lambda x, i: x * SCHEDULE[i],
+    "two of them": lambda x, i: x * SCHEDULE[i] + (1 - SCHEDULE[i - 1] ** 2) ** 0.5,
+    "from the end": lambda x, i: x * SCHEDULE[-1 - i],
+    "compared": lambda x, i: x if SCHEDULE[i] < 0.25 else x * 2,
+    "made a tensor": lambda x, i: x + torch.tensor(SCHEDULE[i]),
+    "counted": lambda x, i: x * SCHEDULE[i % 3 + i],
+}
+
+
+@pytest.mark.parametrize("name", BY_STEP)
+@pytest.mark.parametrize("make", [list, tuple], ids=["list", "tuple"])
+def test_numbers_of_a_schedule_are_looked_up_by_a_step_that_changes(name, make, monkeypatch):
+    program = BY_STEP[name]
+    monkeypatch.setitem(globals(), "SCHEDULE", make(SCHEDULE))
+    compiled = jit(program, fallback="error")
+    for step in range(1, 30):
+        x, same = X.clone().requires_grad_(), X.clone().requires_grad_()
+        ours, expected = compiled(x, step), program(same, step)
+        torch.testing.assert_close(ours, expected)
+        (ours.sum() + expected.sum()).backward()
+        torch.testing.assert_close(x.grad, same.grad)
+    assert cache_misses(compiled) <= 4  # the first step, any, and an outcome of a comparison each
+    with pytest.raises(IndexError, match="index out of range"):
+        compiled(X, 200)
+
+
+def test_a_schedule_that_changes_is_looked_up_anew(monkeypatch):
+    schedule = SCHEDULE.copy()
+    compiled = jit(lambda x, i: x * schedule[i], fallback="error")
+    for step in range(1, 6):
+        assert torch.equal(compiled(X, step), X * schedule[step])
+    schedule[7] = 3.5
+    assert torch.equal(compiled(X, 7), X * 3.5)
+    schedule[8] = 2
+    found = compiled(X.int(), 8)
+    assert torch.equal(found, X.int() * 2) and found.dtype == torch.int32
+    schedule.clear()
+    with pytest.raises(IndexError):
+        compiled(X, 3)
+
+
+def test_a_schedule_that_the_program_writes_is_read_as_it_goes():
+    def program(x, schedule, i):
+        first = schedule[i]
+        schedule[i + 1] = first * 2
+        return x * schedule[i + 1] + schedule[i]
+
+    ours, eagers = SCHEDULE.copy(), SCHEDULE.copy()
+    compiled = jit(lambda x, i: program(x, ours, i), fallback="error")
+    for step in range(1, 6):
+        assert torch.equal(compiled(X, step), program(X, eagers, step))
+        assert ours == eagers

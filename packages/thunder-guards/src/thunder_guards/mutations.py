@@ -157,6 +157,12 @@ class MutationLog:
         self.consulted += found
         return found
 
+    def changed(self, container: object) -> bool:
+        """Whether the program changed anything in this container."""
+        found = id(container) in self._containers or bool(self._places.get(id(container)))
+        self.consulted += found
+        return found
+
     def written_at(self, target: object, kind: str, key: object) -> bool:
         """Whether the program wrote to this place."""
         found = (id(target), kind, key) in self._writes or self._written_otherwise(target, kind, key)

@@ -36,6 +36,11 @@ class Callbacks:
         """A dict or a set is about to be asked for ``key``, or a dict to get or lose it: the key that is taken."""
         return key
 
+    def item(self, sequence: Any, index: Any) -> Any:
+        """A list or a tuple is about to be asked for an item by what is no integer: what is taken for the item, or
+        ``NotImplemented``."""
+        return NotImplemented
+
     def load_item(self, container: Any, key: Any, value: Any) -> Any:
         """``container[key]`` was read, on a builtin container."""
         return value

@@ -78,6 +78,7 @@ def subscript(frame: AnyFrame, container: object, key: object) -> Outcome:
     return native_subscript(frame, container, key)
 
 
+PLACES = frozenset({int, slice})
 CONTAINERS = frozenset({list, tuple, dict, str, bytes, bytearray, range})
 
 
@@ -90,6 +91,11 @@ def native_subscript(frame: AnyFrame, container: object, key: object) -> Outcome
     if cls in CONTAINERS or reads_as_tuple(cls):
         if cls not in CONTAINERS and machine.special_methods is not None:
             machine.special_methods(operator.getitem, [container, key])
+        if machine.item is not None and (cls is list or cls is tuple) and type(key) not in PLACES:
+            value = machine.item(container, key)
+            if value is not NotImplemented:
+                frame.stack.append(value)
+                return None
         try:
             value = with_keys(machine, operator.getitem, [container, key], [key])
         except LookupError:

@@ -124,6 +124,7 @@ class Machine(ABC):
     load_attribute: Any
     missing_attribute: Any
     key: Any
+    item: Any
     load_item: Any
     missing_item: Any
     iterate: Any

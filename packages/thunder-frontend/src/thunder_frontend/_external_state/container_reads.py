@@ -33,6 +33,8 @@ from thunder_guards.mutations import MISSING, Write
 from thunder_guards.sources import Source, held
 
 KEY = held(nth_key, "key")
+LONG = 16
+"""As many numbers are a schedule, of which each call may want another."""
 
 
 class ContainerReads:
@@ -86,6 +88,20 @@ class ContainerReads:
             self._external.mutations.note_container(container)
             container.extend(appended)
         return self._external.mutations.wrote(container)
+
+    def may_look_up(self, sequence: Sequence[Any]) -> bool:
+        """Whether a program may look up floating-point numbers in a list when it runs, which is guarded to be this one.
+
+        It may not where the list is one of each call's own, or where the program writes to it. Of a short list, each
+        item has a program of its own: that computes with a number that it knows.
+        """
+        source = self._external.source_of(sequence)
+        if source is None or source.is_of_the_call() or self._external.mutations.changed(sequence):
+            return False
+        if len(sequence) < LONG or not all([type(item) is float for item in sequence]):
+            return False
+        self._external.fix_identity(sequence)
+        return True
 
     def length(self, container: object) -> None:
         """Guard how many items an external container has."""

@@ -35,6 +35,7 @@ from thunder_ir import (
     DeviceError,
     DimensionError,
     DTypeError,
+    IntegerProxy,
     NumberProxy,
     ShapeError,
     ThunderError,
@@ -42,6 +43,7 @@ from thunder_ir import (
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.run_numbers import item_of_the_run
 from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
 from thunder_tracing.tensors.traced_tensor import TracedTensor
@@ -220,7 +222,8 @@ class Watch(Callbacks):
             self.external.mutations.note("item", container, key, dict.get(container, key, MISSING))
         else:
             self.external.containers.length(container)
-            self.external.mutations.note("item", container, key, item_of(container, key))
+            place = fixed(key)
+            self.external.mutations.note("item", container, place, item_of(container, place))
 
     def delete_item(self, container: object, key: object) -> None:
         mutations = self.external.mutations
@@ -307,6 +310,12 @@ class WatchSymbolic(Watch):
         if due and self.refusal is None:
             self.refusal = UnknownNumberError(f"Python needs the value of a number that is symbolic: {error}")
         super().raised(error)
+
+    def item(self, sequence: Any, index: Any) -> Any:
+        """Numbers that are found by a number which changes, as in a schedule, are looked up when the program runs."""
+        if isinstance(index, IntegerProxy) and self.external.containers.may_look_up(sequence):
+            return item_of_the_run(sequence, index)
+        return NotImplemented
 
     def identical(self, a: object, b: object) -> bool:
         return identical(a, b)

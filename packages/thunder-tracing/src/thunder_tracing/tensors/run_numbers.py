@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,37 @@ class OfNumbers:
         """Return what stands for the result."""
         of = ", ".join([described(value) if is_unknown(value) else str(value) for value in values])
         return number_proxy(RESULTS[self.function](1), unknown=Unknown(f"{self.__name__}() of {of}"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemOf:
+    """Looks up one of the floating-point numbers in a list when a program runs.
+
+    Args:
+        item: the method of the list, or of a tuple, that returns an item.
+    """
+
+    item: Callable[[int], Any]
+    __name__ = "item"
+
+    def __call__(self, index: int) -> float:
+        try:
+            found = self.item(index)
+        except IndexError as error:
+            raise EagerFallback(f"there is no item {index} in a list") from error
+        if type(found) is not float:
+            raise EagerFallback(f"item {index} of a list is a {type(found).__name__}")
+        return found
+
+    def metadata(self, values: tuple[Any, ...]) -> NumberProxy:
+        """Return what stands for the item."""
+        return number_proxy(0.5, unknown=Unknown("an item of a list"))
+
+
+def item_of_the_run(sequence: Sequence[Any], index: NumberProxy) -> Any:
+    """Return an item of a list or a tuple of floating-point numbers, which is looked up when the program runs."""
+    with torch._C.DisableTorchFunction(), current_builder().tagged(*TAGS):
+        return opaque_call(ItemOf(sequence.__getitem__), index)
 
 
 def of_the_run(function: Callable[..., Any], *numbers: object) -> Any:
