@@ -132,7 +132,8 @@ def reported(machine: Machine, value: Any, looks: bool) -> Any:
     container = value if iteration is None else iteration.container
     if not (type(container) in HOLD_VALUES or isinstance(container, tuple) and _iteration.is_reported(machine, value)):
         return value
-    if not 0 < len(container) <= FEW or looks and not all([type(element) in NUMBERS for element in container]):
+    count = tuple.__len__(container) if isinstance(container, tuple) else len(container)  # their own may hide it
+    if not 0 < count <= FEW or looks and not all([type(element) in NUMBERS for element in container]):
         return value
     return _iteration.ReportedIterator(machine, iteration or _iteration.begun(machine, value))
 
