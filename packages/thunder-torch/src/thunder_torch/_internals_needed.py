@@ -4,6 +4,8 @@ from thunder_torch.internals import fill
 
 MISSING = fill(
     (
+        "torch.Tensor._is_all_true",
+        "torch.Tensor._is_any_true",
         "torch._C.TensorBase",
         "torch._C._DisableTorchDispatch",
         "torch._C._FunctionBase",
@@ -34,6 +36,8 @@ MISSING = fill(
         "torch._VF._make_dual",
         "torch._VF._unpack_dual",
         "torch._grouped_mm",
+        "torch._is_all_true",
+        "torch._is_any_true",
         "torch._prims_common.suggest_memory_format",
         "torch._subclasses.fake_tensor.DataDependentOutputException",
         "torch._subclasses.fake_tensor.DynamicOutputShapeException",
