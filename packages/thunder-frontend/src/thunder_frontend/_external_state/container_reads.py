@@ -110,7 +110,7 @@ class ContainerReads:
             return
         self._external.require(LengthGuard(source, container), id(source), "length")
 
-    def iterated(self, container: Any) -> None:
+    def iterated(self, container: object) -> None:
         """Guard the length or the keys of an external container over which an iteration starts."""
         self._iterated[id(container)] = container
         self.structure(container)

@@ -154,12 +154,12 @@ class Watch(Callbacks):
             return found.example
         return key
 
-    def load_item(self, container: Any, key: Any, value: Any) -> Any:
-        if key.__class__ is slice and type(container) in (list, tuple):
+    def load_item(self, container: object, key: object, value: object) -> Any:
+        if isinstance(key, slice) and (type(container) is list or type(container) is tuple):
             return self._slice(container, key, value)
         return self.external.loaded(self.external.containers.item, container, key, value)
 
-    def _slice(self, container: Any, key: slice, value: Any) -> Any:
+    def _slice(self, container: Sequence[Any], key: slice, value: Any) -> Any:
         """Guard the items of a slice one by one, for numbers among them to become dynamic; return what they are."""
         if self.external.source_of(container) is None:
             return self.external.containers.item(container, key, value)
@@ -311,7 +311,7 @@ class WatchSymbolic(Watch):
             self.refusal = UnknownNumberError(f"Python needs the value of a number that is symbolic: {error}")
         super().raised(error)
 
-    def item(self, sequence: Any, index: Any) -> Any:
+    def item(self, sequence: Sequence[Any], index: object) -> Any:
         """Numbers that are found by a number which changes, as in a schedule, are looked up when the program runs."""
         if isinstance(index, IntegerProxy) and self.external.containers.may_look_up(sequence):
             return item_of_the_run(sequence, index)
