@@ -320,7 +320,7 @@ class CompiledFunction(CompileData):
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path | None) -> Compiled:
         found: ThunderError
         try:
-            return self._compiled_for(args, kwargs, self._dynamic or None, path)
+            return self._compiled_for(args, kwargs, self._dynamic, path)
         except ThunderError as error:  # all else is the program's own
             found = error
         for dynamic in self._dynamic.fixing_more():  # not all can be done with symbolic sizes and numbers

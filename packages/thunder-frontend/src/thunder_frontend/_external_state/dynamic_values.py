@@ -3,8 +3,8 @@
 Sizes and the numbers among the arguments are dynamic with ``cache="symbolic values"``, and with ``cache="auto"`` once
 they were seen to change. So are the sizes of tensors that are found elsewhere, such as the keys and values that a model
 keeps of the tokens before, but for its parameters. A number that the program itself sets to another one, such as a
-counter of calls, is dynamic in any case, from the second program on, as is which object it finds where it puts another:
-a program that fixed them would serve no other call.
+counter of calls, is dynamic in any case, from the second program on, as is which object it finds where it, or a user
+between two calls, puts another: a program that fixed them would serve no other call.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 import torch
 
+from thunder_frontend._external_state.replaced import may_be_replaced
 from thunder_guards import same_value
 from thunder_guards.errors import BeginAgain
 from thunder_guards.kinds import is_numpy_number
@@ -122,6 +123,8 @@ class DynamicValues:
         self._seen: dict[Any, Any] = {}
         self._changing: dict[Any, set[int]] = {}
         self._exchanged: dict[Place, type] = {}
+        self._objects: dict[Place, int] = {}
+        self._ways: dict[int, Place] = {}
         self._any_dynamic = symbolic
         self._has_dynamic = False
         self._fixes_scalars = False
@@ -237,7 +240,7 @@ class DynamicValues:
         place = source.place
         if place is None or self._exchanged.get(place) in NUMBERS:
             return place is not None
-        if bool(self) and self._follows and not same_value(self._seen.setdefault(place, value), value):
+        if bool(self) and self._follows and not same_value(self._seen.setdefault(self._way(place), value), value):
             if not self.symbolic:
                 return False
             first = not self.any_numbers()
@@ -247,7 +250,20 @@ class DynamicValues:
             return True
         return False
 
-    def is_exchanged(self, value: object, source: Source) -> bool:
-        """Whether an object that is found at ``source`` is one of many that programs find and put there."""
-        place = source.place if self._exchanged and type(value) not in NUMBERS else None
-        return place is not None and self._exchanged.get(place) is type(value)
+    def is_exchanged(self, value: object, base: Source, kind: str, key: object) -> bool:
+        """Whether an object is one of many that programs, or users, put at a place: ``key`` of ``base``."""
+        follows = self._follows and may_be_replaced(value, base, key)
+        if type(value) in NUMBERS or not (follows or self._exchanged):
+            return False
+        place = Source(base, kind, key).place
+        if place is None:
+            return False
+        if follows:
+            self._ways[id(value)] = self._way(place)
+            if self._objects.setdefault(place, id(value)) != id(value):
+                self._exchanged[place] = type(value)
+        return self._exchanged.get(place) is type(value)
+
+    def _way(self, place: Place) -> Place:
+        """Return the place as it is once nothing holds the object on the way that users may replace."""
+        return (*self._ways.get(place[0], place[:1]), *place[1:])

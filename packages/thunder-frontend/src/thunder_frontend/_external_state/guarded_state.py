@@ -126,8 +126,10 @@ class GuardedState(Known):
 
     def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
         """Guard ``value``, found at ``key`` of an external object; return what the program shall see."""
-        if slot is not None and self.dynamic is not None and self.dynamic.is_exchanged(value, Source(base, kind, key)):
-            slot = None
+        replaced = False
+        if self.dynamic is not None and (slot is not None or is_made_anew(value)):
+            replaced = self.dynamic.is_exchanged(value, base, kind, key)
+            slot = None if replaced else slot
         self.log.append(("read", base, kind, key, value, slot))
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
@@ -143,7 +145,7 @@ class GuardedState(Known):
                 self.hold(value, str(Source(base, kind, key)))
             return value
         logged = len(self.log)
-        self._take(Source(base, kind, key), value, slot)
+        self._take(Source(base, kind, key), value, slot, replaced)
         del self.log[logged:]  # who reads it again notes what follows from it again
         return value
 
@@ -171,7 +173,7 @@ class GuardedState(Known):
             self.any_symbolic = True
         return self._numbers[place]
 
-    def _take(self, source: Source, value: object, slot: tuple[Any, Any] | None) -> None:
+    def _take(self, source: Source, value: object, slot: tuple[Any, Any] | None, replaced: bool = False) -> None:
         if is_value(value):
             self.guards.append(ValueGuard(source, value, slot))
             if isinstance(value, enum.Enum):  # the very same, then
@@ -181,7 +183,7 @@ class GuardedState(Known):
             return
         refuse_iterators(source, value)
         known = self._sources.get(id(value))
-        if slot is None and known is None and is_made_anew(value) and source.is_of_the_call():
+        if slot is None and known is None and is_made_anew(value) and (replaced or source.is_of_the_call()):
             self.functions.given(value, source)
             return
         if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
