@@ -87,7 +87,10 @@ class Callbacks:
         """A variable in a cell is about to be set."""
 
     def opaque_call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Something that is not interpreted is about to be called; operators come as functions of :mod:`operator`."""
+        """Something that is not interpreted is about to be called; operators come as functions of :mod:`operator`.
+
+        What is put into ``args`` and ``kwargs`` in place of what is there is what it gets, but for deletions of items.
+        """
 
     def opaque_result(self, fn: Any, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
         """Something that is not interpreted has returned."""

@@ -124,9 +124,10 @@ def store_item(frame: AnyFrame, container: object, key: object, value: object) -
             machine.store_item(container, key, value)
         with_keys(machine, operator.setitem, [container, key, value], [key])
     else:
+        given = [container, key, value]
         if machine.opaque_call is not None:
-            machine.opaque_call(operator.setitem, [container, key, value], {})
-        run_natively(machine, operator.setitem, [container, key, value], {})
+            machine.opaque_call(operator.setitem, given, {})
+        run_natively(machine, operator.setitem, given, {})
     frame.stack.append(None)
     return None
 

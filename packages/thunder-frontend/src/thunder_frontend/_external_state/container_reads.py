@@ -192,12 +192,16 @@ class ContainerReads:
             return
         if is_buffer(container):
             self._external.unwatched.escapes(container)
-        self.structure(container)
-        if isinstance(container, deque):  # what is added may push others out
-            self._external.read(source, "attribute", "maxlen", container.maxlen)
-        if isinstance(container, (*DICTS, *LISTS)):
-            for value in self.items(container):
-                self.contents(value)
+        loads, self._external.loads = self._external.loads, False  # what is in it stays the numbers that it is
+        try:
+            self.structure(container)
+            if isinstance(container, deque):  # what is added may push others out
+                self._external.read(source, "attribute", "maxlen", container.maxlen)
+            if isinstance(container, (*DICTS, *LISTS)):
+                for value in self.items(container):
+                    self.contents(value)
+        finally:
+            self._external.loads = loads
 
     def rest(self, iterator: object) -> None:
         """Guard what an iterator has still to come to: it goes to code that takes these items unseen."""

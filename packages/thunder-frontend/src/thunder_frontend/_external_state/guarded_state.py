@@ -76,7 +76,6 @@ class GuardedState(Known):
         self._tensor = tensor
         self._number = number
         self.dynamic = dynamic
-        self._loads = False
         self._numbers: dict[Any, Any] = {}
         self.any_symbolic = False
         self.answers = Answers(self)
@@ -135,7 +134,7 @@ class GuardedState(Known):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
         container = None if slot is None else slot[0]
-        if self._loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
+        if self.loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
             return self._symbolic_number(value, Source(base, kind, key), place)
         if place in self._facts:
             return value
@@ -286,11 +285,11 @@ class GuardedState(Known):
         """
         if self.dynamic is None or not is_number(where[-1]):
             return read(*where)
-        self._loads = True
+        self.loads = True
         try:
             return read(*where)
         finally:
-            self._loads = False
+            self.loads = False
 
     def objects_apart(self) -> None:
         """Guard that mutable objects which are not held stay apart from each other, and from those that are held."""

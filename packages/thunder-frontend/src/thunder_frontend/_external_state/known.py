@@ -43,6 +43,8 @@ class Known(ABC):
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []
         self.mutations = MutationLog()
+        self.loads = False
+        """Whether interpreted code loads the number that is being read, which may become dynamic then."""
 
     @abstractmethod
     def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:

@@ -13,6 +13,7 @@ import torch
 
 from thunder_frontend._external_state.builtin_reads import found_in_dict
 from thunder_frontend._external_state.class_facts import type_of
+from thunder_frontend._external_state.given_numbers import numbers_given
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import hashable
 from thunder_frontend._external_state.opaque_calls import OpaqueCalls, makes_class
@@ -78,7 +79,7 @@ class Watch(Callbacks):
         self.sharp = sharp
         self.branches = branches
         self._calls = OpaqueCalls(external, sharp, arrays)
-        self.opaque_call = self._calls.begin  # type: ignore[method-assign]
+        self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._calls.end  # type: ignore[method-assign]
         self.refusal: ThunderError | None = None
         self.signal: BeginAgain | None = None
@@ -246,6 +247,13 @@ class Watch(Callbacks):
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
+    def _begin(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+        seen = numbers_given(self.external, fn, args, kwargs)
+        if seen is not None:
+            args[:], named = seen
+            kwargs.update(named)
+        self._calls.begin(fn, args, kwargs)
+
     def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.external.functions.entered(fn, args, kwargs)
         if fn.__name__ == "__missing__" and len(args) == 2:
@@ -281,7 +289,6 @@ class WatchSymbolic(Watch):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._end  # type: ignore[method-assign]
         self._has_number = False
         """Whether the call that code in C was entered for last, and did not return from, has a symbolic number."""
@@ -293,7 +300,7 @@ class WatchSymbolic(Watch):
             _fix_texts(args, enumerate(args))
             _fix_texts(kwargs, kwargs.items())
         self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])
-        self._calls.begin(fn, args, kwargs)
+        super()._begin(fn, args, kwargs)
 
     def _end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
         if self._has_number:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._external_state.given_numbers import numbers_given
 from thunder_frontend._external_state.symbolic_numbers import identical
 from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
@@ -76,6 +77,9 @@ class SymbolicNumbers:
         """PyTorch's functions written in C fix symbolic numbers when they take their arguments apart: go round that."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
+            seen = numbers_given(self._calls.external, function, args, kwargs)
+            if seen is not None:
+                args, kwargs = tuple(seen[0]), seen[1]
             if function not in OF_ARRAYS:
                 args, kwargs = with_numbers_of_scalars((args, kwargs))
             if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
