@@ -37,8 +37,8 @@ class Callbacks:
         return key
 
     def item(self, sequence: Any, index: Any) -> Any:
-        """A list or a tuple is about to be asked for an item by what is no integer: what is taken for the item, or
-        ``NotImplemented``."""
+        """A list, a tuple or what is no container of Python's is about to be asked for an item by what is no integer:
+        what is taken for the item, or ``NotImplemented``."""
         return NotImplemented
 
     def load_item(self, container: Any, key: Any, value: Any) -> Any:

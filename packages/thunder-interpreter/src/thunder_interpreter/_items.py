@@ -106,6 +106,11 @@ def native_subscript(frame: AnyFrame, container: object, key: object) -> Outcome
             value = machine.load_item(container, key, value)
         frame.stack.append(value)
         return None
+    if machine.item is not None and type(key) not in PLACES:
+        value = machine.item(container, key)
+        if value is not NotImplemented:
+            frame.stack.append(value)
+            return None
     return native_binary(frame, operator.getitem, container, key)
 
 

@@ -33,6 +33,7 @@ from thunder_tracing.tensors._regenerated import (
     with_hooks,
     with_retained_gradient,
 )
+from thunder_tracing.tensors.array_calls import of_tensor
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected, outdated
 from thunder_tracing.tensors.leaves import AsClass, as_leaf
@@ -69,6 +70,8 @@ class Outcome:
         self._there = {*[i.proxy.name for i in calls.inputs], *[n.proxy.name for n in calls.numbers]}
         self._looked_at = 0
         tensor = self._tensor_template
+        for array, traced in calls.arrays.written():
+            calls.external.templates[id(array)] = Built(of_tensor, (tensor(traced),)), array
         self.result = template(result, tensor, calls.external)
         earlier: list[Effect] = []
         others: list[Effect] = []

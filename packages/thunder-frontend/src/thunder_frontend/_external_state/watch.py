@@ -27,6 +27,7 @@ from thunder_guards.kinds import (
     NOTHING_INSIDE,
     VALUES_VIEW,
     dict_of,
+    is_array,
     is_container,
     item_of,
 )
@@ -41,9 +42,11 @@ from thunder_ir import (
     ShapeError,
     ThunderError,
     UnknownNumberError,
+    map_values,
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.run_numbers import item_of_the_run
 from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
@@ -78,6 +81,7 @@ class Watch(Callbacks):
         self.external = external
         self.sharp = sharp
         self.branches = branches
+        self._arrays = arrays
         self._calls = OpaqueCalls(external, sharp, arrays)
         self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._calls.end  # type: ignore[method-assign]
@@ -299,6 +303,8 @@ class WatchSymbolic(Watch):
         if id(fn) not in ADDITIONS:
             _fix_texts(args, enumerate(args))
             _fix_texts(kwargs, kwargs.items())
+        if (fn is operator.getitem or fn is operator.setitem) and is_array(args[0]) and type(args[0]) is not RunArray:
+            args[1] = map_values(fixed, args[1])  # NumPy asks the numbers in lists for no integers
         self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])
         super()._begin(fn, args, kwargs)
 
@@ -320,6 +326,8 @@ class WatchSymbolic(Watch):
 
     def item(self, sequence: Sequence[Any], index: object) -> Any:
         """Numbers that are found by a number which changes, as in a schedule, are looked up when the program runs."""
+        if is_array(sequence):
+            return self._arrays.element(sequence, index)
         if isinstance(index, IntegerProxy) and self.external.containers.may_look_up(sequence):
             return item_of_the_run(sequence, index)
         return NotImplemented

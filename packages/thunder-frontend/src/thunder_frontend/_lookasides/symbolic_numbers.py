@@ -146,7 +146,8 @@ class SymbolicNumbers:
         if kwargs:
             return DECLINED
         takes_floats = RESULTS.get(function) is not int
-        numbers = [self._to_float(a) if takes_floats and isinstance(a, torch.Tensor) else a for a in args]
+        are_elements = [isinstance(a, torch.Tensor) or type(a) is RunArray for a in args]
+        numbers = [self._to_float(a) if takes_floats and e else a for a, e in zip(args, are_elements, strict=True)]
         made = computed(function, *numbers)
         if made is NotImplemented:
             made = of_the_run(function, *numbers)

@@ -87,6 +87,9 @@ class ArraysOfNumPy(Protocol):
     def sharing(self, array: object, tensor: torch.Tensor) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""
 
+    def written(self) -> list[tuple[object, TracedTensor]]:
+        """Return the program's own arrays whose memory it wrote to by tensors, each with the tensor."""
+
     def is_of_the_run(self, array: object) -> None:
         """Begin again where the program writes what only its run brings to an array that it has computed, or a view."""
 

@@ -15,6 +15,7 @@ import torch
 from thunder_guards.buffers import copy_of, holds
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import holds_of_numpy, is_array
+from thunder_ir import IntegerProxy
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
@@ -128,6 +129,24 @@ class Arrays:
         self._lent[id(array)] = array, copy_of(array), traced
         return traced
 
+    def element(self, array: Any, key: object) -> Any:
+        """Return an element of an array that others hold, at a place of which numbers change: a scalar of the run.
+
+        ``NotImplemented`` for anything else.
+        """
+        keys = key if type(key) is tuple else (key,)
+        if not all([isinstance(k, (int, IntegerProxy)) for k in keys]) or type(array).__module__ != "numpy":
+            return NotImplemented
+        if array.ndim != len(keys) or array.dtype.kind not in "fi" or not array.flags.writeable:
+            return NotImplemented
+        if not array.dtype.isnative or min(array.strides) < 0 or self._calls.external.source_of(array) is None:
+            return NotImplemented
+        example = array[tuple([k.value if isinstance(k, IntegerProxy) else k for k in keys])]
+        with torch._C.DisableTorchFunction():
+            tensor = self.sharing(array, torch.from_numpy(array))
+            found = self._calls(T.__getitem__, (tensor, tuple(keys)), {})
+        return RunArray(self._calls, found, (example, example))
+
     def looked_at(self, array: object) -> None:
         """Refuse to let code in C look at the memory of a tensor that the program wrote to.
 
@@ -140,6 +159,11 @@ class Arrays:
                     "the program writes to a tensor that shares its memory with an array of NumPy, and uses the array "
                     "after that; make the tensor of a copy of the array, or use the tensor"
                 )
+
+    def written(self) -> list[tuple[object, TracedTensor]]:
+        """Return the program's own arrays whose memory it wrote to by tensors, each with the tensor."""
+        own = [(array, traced) for array, _, traced in self._lent.values() if traced._memory.version]
+        return [(array, traced) for array, traced in own if self._calls.external.source_of(array) is None]
 
     def check(self) -> None:
         """Refuse changes of arrays that tensors share their memory with.
