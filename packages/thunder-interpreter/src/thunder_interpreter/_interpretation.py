@@ -239,7 +239,7 @@ class Interpretation:
         if type(fn) is Bridge or not callable(fn):
             return fn
         if isinstance(fn, type) and not fn.__flags__ & HEAP_TYPE and fn is not type:  # which may stand for another
-            return fn
+            return Bridge(self, fn) if id(fn) in self._explicit else fn
         return Bridge(self, fn)
 
     def location(self, of_library: Callable[[Mapping[str, Any]], bool] | None = None) -> Location | None:

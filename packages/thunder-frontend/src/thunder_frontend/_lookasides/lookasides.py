@@ -34,7 +34,7 @@ from thunder_frontend._lookasides.old_constructors import of_old_constructors
 from thunder_frontend._lookasides.other_transforms import transforms
 from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
 from thunder_frontend._lookasides.seeds import Seeds
-from thunder_frontend._lookasides.symbolic_numbers import SymbolicNumbers
+from thunder_frontend._lookasides.symbolic_numbers import SymbolicNumbers, ufunc_of_numbers
 from thunder_frontend._torch_versions import FUNCTION_APPLY
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import held_by_class
@@ -104,6 +104,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
                 of_lists,
                 _handed_on,
                 without_index_mode,
+                ufunc_of_numbers,
             )
         ],
     ]

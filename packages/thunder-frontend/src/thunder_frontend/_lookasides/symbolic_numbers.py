@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 import types
 from typing import Any
 
@@ -18,7 +19,7 @@ from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, ShapeEr
 from thunder_lang import broadcast_shapes
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nearest
-from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, with_numbers_of_scalars
+from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, of_ufunc, with_numbers_of_scalars
 from thunder_tracing.tensors.run_numbers import RESULTS, of_the_run
 from thunder_tracing.tensors.run_texts import RunText, formatted
 from thunder_tracing.tensors.sizes import SymbolicSize, as_size
@@ -40,6 +41,22 @@ def functions_in_c() -> tuple[Any, ...]:
     }
     methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
     return (*found.values(), *methods)
+
+
+def ufunc_of_numbers(calls: Acquiring, function: Any) -> Any:
+    """Return what is run in place of one of NumPy's functions of single elements, which would fix symbolic numbers."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(function, numpy.ufunc) or not calls.allows_unknown:
+        return None
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        are_known = [isinstance(a, (IntegerProxy, FloatProxy)) and not is_unknown(a) for a in args]
+        others = [a for a, known in zip(args, are_known, strict=True) if not known]
+        if kwargs or not any(are_known) or not all([type(a) in (int, float) for a in others]):
+            return DECLINED
+        return of_ufunc(calls, function, *args)
+
+    return called
 
 
 class SymbolicNumbers:

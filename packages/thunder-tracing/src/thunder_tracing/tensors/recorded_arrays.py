@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import DataDependentError
 from thunder_guards.kinds import NumPyScalar, is_array, is_value
-from thunder_ir import FloatProxy, NumberProxy, is_unknown, map_values, values_in
+from thunder_ir import FloatProxy, IntegerProxy, NumberProxy, is_unknown, map_values, values_in
 from thunder_torch import opaque_call
 from thunder_torch.opaque import call_of
 from thunder_tracing.bailouts import TAGS
@@ -26,7 +27,8 @@ EXAMPLES = 2
 @answers(on_arrays)
 def _on_arrays(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     calls.changes += 1  # a module that does the same may be given others
-    given: tuple[Any, Any] = map_values(_settled, (args, kwargs))
+    keeps = isinstance(function, numpy().ufunc) and not any(map(is_array, values_in((args, kwargs))))
+    given: tuple[Any, Any] = map_values(partial(_settled, keeps_integers=keeps), (args, kwargs))
     try:
         made = _examples(function, *given)
     except ReadOnlyError as refused:
@@ -109,9 +111,11 @@ def recorded(calls: Calls, call: Any, values: Sequence[Any], examples: tuple[Any
     return made.number() if type(examples[0]) in (bool, int, float) else made
 
 
-def _settled(value: Any) -> Any:
-    """Return what a call may be given that is recorded."""
+def _settled(value: Any, keeps_integers: bool = False) -> Any:
+    """Return what a call may be given that is recorded; integers are fixed where a shape may follow from them."""
     if type(value) is RunArray or isinstance(value, FloatProxy) and value.value is not None:
+        return value
+    if keeps_integers and isinstance(value, IntegerProxy) and not is_unknown(value):
         return value
     if isinstance(value, NumberProxy):
         if is_unknown(value):

@@ -18,7 +18,7 @@ from thunder_guards.templates import Built
 from thunder_ir import NumberProxy, map_values, values_in
 from thunder_tracing.tensors.array_calls import At, Method, numpy, of_tensor, on_arrays, scalar_of_tensor
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.scalar_numbers import can_be_exact, exactly
+from thunder_tracing.tensors.scalar_numbers import by_ufunc, can_be_exact, exactly
 from thunder_tracing.tensors.sizes import fixed
 
 T = torch.Tensor
@@ -251,6 +251,18 @@ def _done(function: Callable[..., Any], owner: RunArray, *operands: object) -> A
     if symbolic is None:
         return computed()
     return RunArray(owner._calls, lambda: computed().tensor, tuple(examples), symbolic=symbolic)
+
+
+def of_ufunc(calls: Calls, ufunc: Any, *numbers: Any) -> Any:
+    """Return the scalar that a function of NumPy's gives of symbolic numbers, which are known when a program begins."""
+    with numpy().errstate(all="ignore"):
+        example = ufunc(*[n.value if isinstance(n, NumberProxy) else n for n in numbers])
+    symbolic = by_ufunc(ufunc, numbers[0], type(example)) if len(numbers) == 1 else None
+    with torch._C.DisableTorchFunction():
+        if symbolic is None:
+            return calls(on_arrays, (ufunc, numbers, {}), {})
+        kind = {"dtype": torch.int64 if symbolic.python_type is int else torch.float64}
+        return RunArray(calls, lambda: calls(torch.full, ((), symbolic), kind), (example, example), symbolic=symbolic)
 
 
 def _example(value: object, index: int) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from thunder_ir import NumberProxy
 from thunder_tracing.tensors.array_calls import numpy
+from thunder_tracing.tensors.number_functions import computed
 
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 EXACT = frozenset({operator.add, operator.sub, operator.mul, *COMPARISONS})
@@ -60,3 +62,30 @@ def exactly(function: Callable[..., Any], numbers: Sequence[Any], result: type) 
         return found
     limits = numpy().iinfo(result)
     return found if int(limits.min) <= found <= int(limits.max) else None
+
+
+UFUNCS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": math.sqrt, "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "absolute": math.fabs,
+}  # fmt: skip
+"""Functions that give the same of a positive number, by the name that NumPy has for them."""
+
+
+def by_ufunc(ufunc: Any, number: NumberProxy, result: type) -> Any:
+    """Return what a function of NumPy's gives of a symbolic number; ``None`` where Python's gives another.
+
+    The program is fixed to whether it can.
+
+    Args:
+        ufunc: of NumPy.
+        number: symbolic, and known when the program begins.
+        result: class of what it gives.
+    """
+    function = UFUNCS.get(ufunc.__name__)
+    if function is None or result not in (numpy().float64, numpy().int64) or not number > 0:
+        return None
+    made = computed(function, number)
+    if made is NotImplemented:
+        return None
+    if result is numpy().int64:
+        return made if made.python_type is int else None
+    return made / 1 if made.python_type is int else made
