@@ -311,3 +311,31 @@ def test_a_schedule_that_the_program_writes_is_read_as_it_goes():
     for step in range(1, 6):
         assert torch.equal(compiled(X, step), program(X, eagers, step))
         assert ours == eagers
+
+
+@pytest.mark.parametrize("kind", [collections.defaultdict, collections.Counter, collections.OrderedDict])
+def test_numbers_in_dicts_of_other_kinds_change(kind):
+    ours, eagers = (kind(int, n=2) if kind is collections.defaultdict else kind(n=2) for _ in range(2))
+
+    def program(x, counts):
+        counts["n"] += 1
+        return x * counts["n"]
+
+    compiled = jit(lambda x: program(x, ours))
+    for _ in range(6):
+        assert torch.equal(compiled(X), program(X, eagers))
+        assert type(ours) is kind and ours == eagers
+    assert cache_misses(compiled) == 2
+
+
+def test_a_number_at_the_end_of_a_deque_changes():
+    ours, eagers = collections.deque([1.5, 2.5], 2), collections.deque([1.5, 2.5], 2)
+
+    def program(x, last):
+        last.append(last[-1] + 1)
+        return x * last[0]
+
+    compiled = jit(lambda x: program(x, ours))
+    for _ in range(6):
+        assert torch.equal(compiled(X), program(X, eagers))
+        assert ours == eagers

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -310,7 +311,7 @@ class GuardedState(Known):
                 self.guards.append(NotHeldGuard(sources, kept[kind]))
 
 
-VARIABLE = (dict, list, types.MappingProxyType)
+VARIABLE = (dict, list, types.MappingProxyType, OrderedDict, defaultdict, Counter, deque)
 """Containers in which numbers may be dynamic: the last has the attributes of a class."""
 
 
