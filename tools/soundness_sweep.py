@@ -27,6 +27,7 @@ sys.path.insert(0, str(TESTS))
 import autograd_sessions  # noqa: E402
 import branch_programs  # noqa: E402
 import changes  # noqa: E402
+import container_programs  # noqa: E402
 import operation_programs  # noqa: E402
 import programs  # noqa: E402
 import repeated_models  # noqa: E402
@@ -133,6 +134,11 @@ def try_branches(seed: int) -> tuple[str, str]:
     return compared(branch_programs.agrees_with_eager, seed)
 
 
+def try_containers(seed: int) -> tuple[str, str]:
+    """Return how a program that reads lists, objects and arrays which are replaced between calls compares."""
+    return compared(container_programs.agrees_with_eager, seed)
+
+
 ATTEMPTS = {
     "branches": try_branches,
     "programs": try_program,
@@ -143,6 +149,7 @@ ATTEMPTS = {
     "sessions": try_session,
     "operations": try_operations,
     "state": try_state,
+    "containers": try_containers,
 }
 
 
