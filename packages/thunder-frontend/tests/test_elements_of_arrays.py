@@ -55,6 +55,20 @@ def test_what_others_write_to_the_array_is_read():
     assert cache_misses(compiled) == 2
 
 
+def test_an_element_is_what_it_was_before_the_program_wrote_to_the_array():
+    betas = BETAS.copy()
+
+    def f(x, i):
+        before = betas[i]
+        torch.from_numpy(betas)[i] = i / 7
+        return x * before, before
+
+    compiled = jit(f)
+    for i in range(2, 6):
+        _, before = compiled(X, i)
+        assert before == BETAS[i] and betas[i] == i / 7
+
+
 @pytest.mark.parametrize("betas", [BETAS[::-1], np.broadcast_to(BETAS[:1], (50,)), BETAS.astype(">f8"), BETAS > 0.3])
 def test_arrays_of_which_no_tensor_is_made_are_read_as_they_are(betas):
     compiled = jit(lambda x, i: x * betas[i])

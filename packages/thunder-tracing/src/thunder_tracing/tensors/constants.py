@@ -145,7 +145,8 @@ class Arrays:
         with torch._C.DisableTorchFunction():
             tensor = self.sharing(array, torch.from_numpy(array))
             found = self._calls(T.__getitem__, (tensor, tuple(keys)), {})
-        return RunArray(self._calls, found, (example, example))
+            scalar = self._calls(T.clone, (found,), {})  # which later writes to the array do not change
+        return RunArray(self._calls, scalar, (example, example))
 
     def looked_at(self, array: object) -> None:
         """Refuse to let code in C look at the memory of a tensor that the program wrote to.
