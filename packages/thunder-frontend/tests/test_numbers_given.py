@@ -23,6 +23,7 @@ GIVEN = {
     "split": (lambda x, s: x.split(s, 1)[0].sum(), lambda i: [i, 8 - i]),
     "tile": (lambda x, s: x.tile(s), lambda i: [i, 2]),
     "read by lists": (lambda x, s: x[s], lambda i: [i % 4, (i + 1) % 4]),
+    "read by lists beside slices": (lambda x, s: x[:, s], lambda i: [i % 8, (i + 3) % 8]),
     "sum of a list and another": (lambda x, s: x * sum(s + [2.5]), lambda i: [i + 0.5, 1.5]),
     "sum of a list several times": (lambda x, s: x * sum(s * 2), lambda i: [i + 0.5, 1.5]),
 }
@@ -94,3 +95,9 @@ def test_a_list_that_was_appended_to_is_read_as_it_is_in_each_call():
         f(X, eager)
         compiled(X, ours)
         assert ours.sizes == eager.sizes
+
+
+def test_a_tuple_of_lists_from_outside_is_read_as_it_is():
+    compiled = jit(lambda x, place: x[place])
+    for place in ((0, [1, 2]), (1, [1, 3]), (slice(0, 2), [3, 4]), ([0, 1], [1, 2])):
+        assert torch.equal(compiled(X, place), X[place])

@@ -42,7 +42,9 @@ def numbers_given(
     if fn.__class__ is types.BuiltinFunctionType and fn in JOINING:
         are_read = [value.__class__ is list and _count(value, 0) <= MOST for value in given]
     elif _only_looks(fn, args):
-        are_read = [value.__class__ in LISTS and _count(value, DEEPEST) <= MOST for value in given]
+        if fn in INDEXING and args[1].__class__ is tuple and external.source_of(args[1]) is None:
+            given[1] = tuple([_read(external, k) if _is_of_numbers(k) else k for k in args[1]])
+        are_read = [_is_of_numbers(value) for value in given]
     else:
         return None
     seen = [_read(external, value) if is_read else value for value, is_read in zip(given, are_read, strict=True)]
@@ -65,6 +67,11 @@ def _only_looks(fn: Callable[..., Any], args: Sequence[Any]) -> bool:
 
 DEEPEST = 4
 """How deep in lists numbers are looked for."""
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """Whether a value is a list of a few numbers, or of such lists."""
+    return value.__class__ in LISTS and _count(value, DEEPEST) <= MOST
 
 
 def _count(value: Sequence[Any], depth: int) -> int:
