@@ -339,3 +339,19 @@ def test_a_number_at_the_end_of_a_deque_changes():
     for _ in range(6):
         assert torch.equal(compiled(X), program(X, eagers))
         assert ours == eagers
+
+
+def test_numbers_that_a_loop_takes_out_of_a_deque_change():
+    recent = collections.deque([0.5, 1.5], 2)
+
+    def program(x):
+        total = 0.0
+        for number in recent:
+            total = total + number
+        return x * total + sum(recent) / len(recent)
+
+    compiled = jit(program)
+    for step in range(6):
+        recent.append(step / 7)
+        torch.testing.assert_close(compiled(X), program(X))
+    assert cache_misses(compiled) <= 3

@@ -7,6 +7,7 @@ import functools
 import itertools
 import operator
 import re
+from collections import deque
 from typing import Any
 
 from thunder_interpreter import _iteration
@@ -138,7 +139,7 @@ def reported(machine: Machine, value: Any, looks: bool) -> Any:
     return _iteration.ReportedIterator(machine, iteration or _iteration.begun(machine, value))
 
 
-HOLD_VALUES = frozenset({list, tuple, _iteration.VALUES, _iteration.ITEMS})
+HOLD_VALUES = frozenset({list, tuple, deque, _iteration.VALUES, _iteration.ITEMS})
 NUMBERS = frozenset({int, float, bool, complex})
 FEW = 64
 

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+from collections import deque
 from collections.abc import Iterator
 from types import CoroutineType, GeneratorType
 from typing import Any
@@ -25,7 +26,7 @@ keep_builtins(globals())
 
 VALUES: Any = type({}.values())
 ITEMS: Any = type({}.items())
-REPORTED = frozenset({list, tuple, dict, set, frozenset, range, str, bytes, type({}.keys()), VALUES, ITEMS})
+REPORTED = frozenset({list, tuple, deque, dict, set, frozenset, range, str, bytes, type({}.keys()), VALUES, ITEMS})
 
 
 def is_reported(machine: Machine, iterable: object) -> bool:
@@ -206,7 +207,7 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
     return None
 
 
-EXAMPLES: tuple[Any, ...] = ([], (), "", "é", b"", {}, {}.values(), {}.items(), set(), range(0))
+EXAMPLES: tuple[Any, ...] = ([], (), deque(), "", "é", b"", {}, {}.values(), {}.items(), set(), range(0))
 BUILTIN_ITERATORS: frozenset[Any] = frozenset(
     {
         *map(type, map(iter, EXAMPLES)),
