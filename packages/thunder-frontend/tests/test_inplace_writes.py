@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from thunder_frontend import jit, last_traces
+from thunder_frontend import cache_misses, jit, last_traces
 
 F = torch.nn.functional
 
@@ -206,3 +206,29 @@ def test_statistics_are_copied_as_they_are_computed():
     compiled = jit(model)
     compiled(torch.randn(3, 4)).sum().backward()
     assert "detach" not in str(last_traces(compiled)[-1])
+
+
+@pytest.mark.parametrize(("write", "trained"), [("add_", True), ("mul_", False), ("copy_", False)])
+def test_what_a_mask_selects_takes_as_many_values_in_place_as_it_selects(write, trained):
+    def program(x, mask, y):
+        kept = x[mask]
+        getattr(kept, write)(y * 2)
+        return kept
+
+    compiled = jit(program, fallback="error")
+    for rows, values in ((3, 3), (3, 1), (4, 4), (2, 2), (1, 3), (4, 3), (1, 1)):
+        results = []
+        for function in (program, compiled):
+            x = torch.linspace(1, 2, 6, requires_grad=trained)
+            try:
+                made = function(x, torch.arange(6) < rows, torch.ones(values))
+                if trained:
+                    made.square().sum().backward()
+                results.append((made.detach(), x.grad))
+            except RuntimeError as error:
+                results.append(str(error))
+        if isinstance(results[0], str):
+            assert results[1] == results[0]
+        else:
+            torch.testing.assert_close(results[1], results[0])
+    assert cache_misses(compiled) == 3  # the first, one value for all, and other numbers of them

@@ -7,7 +7,7 @@ import torch
 from against_eager import module_same_as_eager, same_as_eager
 from torch import randn
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 def returned_alone(x):
@@ -339,6 +339,25 @@ def test_no_derivative_flows_through_a_tensor_that_is_made_of_values(make):
 
 
 @pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_inputs_of_sizes_that_change_are_made_leaves_by_one_program():
+    def forces(positions, scale):
+        positions.requires_grad_()
+        energy = (positions.square() * scale).sum()
+        (gradient,) = torch.autograd.grad(energy, positions, create_graph=True)
+        return energy, -gradient
+
+    compiled = jit(forces, fallback="error")
+    for rows in (3, 4, 6, 5, 4):
+        results = []
+        for function in (forces, compiled):
+            positions, scale = torch.linspace(-1, 1, rows * 3).view(rows, 3), torch.ones(3, requires_grad=True)
+            made = function(positions, scale)
+            sum(each.square().sum() for each in made).backward()
+            results.append((made, positions.grad, scale.grad, positions.requires_grad))
+        torch.testing.assert_close(results[1], results[0])
+    assert cache_misses(compiled) == 2  # the first size, and all others
+
+
 def test_a_leaf_of_a_size_that_only_the_run_tells_is_refused_or_split_off():
     def program(module, x):
         module.kept = torch.nn.Parameter(x[x > 0].detach())

@@ -86,3 +86,20 @@ def test_out_that_is_read_is_not_resized():
     for function in (program, jit(program, fallback="split")):
         with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
             function(*args)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.mean(x, dim=-1, out=None),
+        lambda x: torch.addmm(torch.ones(3, 3), x, x.T, out=None),
+        lambda x: torch.sort(x, out=None)[0],
+    ],
+    ids=["mean", "addmm", "sort"],
+)
+def test_gradients_flow_where_out_is_none(program):
+    x, same = (torch.linspace(-1, 1, 12).view(3, 4).requires_grad_() for _ in range(2))
+    expected, made = program(x), jit(program, fallback="error")(same)
+    torch.testing.assert_close(made, expected)
+    expected.square().sum().backward(), made.square().sum().backward()
+    torch.testing.assert_close(same.grad, x.grad)

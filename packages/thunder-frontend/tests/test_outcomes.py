@@ -300,6 +300,29 @@ def test_values_are_looked_at_in_custom_functions_that_draw_and_after_them(progr
             torch.testing.assert_close(called(compiled, x), called(program, x))
 
 
+class Turned(torch.autograd.Function):
+    """Calls an operation whose metadata PyTorch tells."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.mT * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.mT * 2
+
+
+def test_values_that_custom_functions_compute_are_looked_at():
+    def program(x):
+        y = Turned.apply(x)
+        return y if torch.equal(y, x) else y + 1
+
+    compiled = jit(program, fallback="error")
+    for x in (torch.zeros(7, 7), torch.ones(7, 7), torch.randn(7, 7)):
+        x.requires_grad_()
+        torch.testing.assert_close(compiled(x), program(x))
+
+
 class Sided(torch.autograd.Function):
     """Looks at a value in its derivative."""
 

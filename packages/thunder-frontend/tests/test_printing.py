@@ -109,6 +109,12 @@ def kept(x, n, told):
     return {"text": f"n = {n}", "x": x}
 
 
+def shapes(x, n, told):
+    told.name = f"{x.expand(n, *x.shape).shape} of {x.new_ones(n).shape!s}, {(n, (n / 2, 1, True))!r}, {(n,)}"
+    told.names = [str(x.new_ones(n, 2).shape), "of " + repr((x.new_ones(n).shape, n))]
+    return x * n
+
+
 def looked_at(x, n, told):
     text = f"{n}"
     told.names.append(text.zfill(3))
@@ -126,7 +132,7 @@ def raised(x, n, told):
 
 @pytest.mark.parametrize(
     ("program", "programs"),
-    [(printed_only, 2), (computed, 2), (kept, 2), (looked_at, 6), (keys, 6), (raised, 0)],
+    [(printed_only, 2), (computed, 2), (kept, 2), (shapes, 2), (looked_at, 6), (keys, 6), (raised, 0)],
     ids=lambda p: str(p),
 )
 def test_text_of_numbers_that_change_is_that_of_each_call(program, programs, capsys):

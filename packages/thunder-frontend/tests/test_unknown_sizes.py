@@ -555,6 +555,18 @@ def test_recurrent_layers_take_rows_that_values_select():
     assert cache_misses(compiled) == 1
 
 
+def test_recurrent_layers_take_and_return_sizes_that_are_computed_from_values():
+    def sizes(index):
+        number = int(index.max()) + 1
+        y, hidden = layer(index.new_zeros(1, number, 3, dtype=torch.float32))
+        return y.shape, hidden.shape, y
+
+    layer = nn.GRU(3, 4)
+    compiled = jit(sizes, fallback="error")
+    for rows in (6, 7, 9, 4):
+        torch.testing.assert_close(compiled(torch.arange(rows) // 3), sizes(torch.arange(rows) // 3))
+
+
 def test_distributions_check_as_many_values_as_the_run_selects():
     def program(x):
         kept = x[x > 0]

@@ -84,13 +84,13 @@ class Evaluation:
             piece, _ = with_gradients_written_out(
                 piece, self._calls.rules, partial(grad_rule, executors=resolve_executors(()))
             )
-        drawn = DrawnFrom(opened(piece, self._calls.rules))
-        before = drawn.states()
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())
             stack.enter_context(torch.no_grad())
             for kind in ("cpu", "cuda"):
                 stack.enter_context(torch.autocast(kind, enabled=False))
+            drawn = DrawnFrom(opened(piece, self._calls.rules))
+            before = drawn.states()
             run = transform_for_execution(piece, ()).python_callable()
             stack.callback(drawn.set_states, before)
             drawn.set_states(before | self._states)

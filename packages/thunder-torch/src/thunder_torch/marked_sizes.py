@@ -5,6 +5,7 @@ So it goes for operations whose kernels take plain sizes only, where a symbol wo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 from thunder_ir import IntegerProxy, TensorProxy, flat_proxies, is_unknown, map_values, value_of
 from thunder_ir.polynomials import Atom, polynomial_of
-from thunder_ir.unknown import terms_of
+from thunder_ir.unknown import product, terms_of
 from thunder_torch.specs import TensorSpec, resized, tensors_of
 from thunder_torch.unknown_sizes import sum_of
 
@@ -136,7 +137,8 @@ class Merged:
             raise _Differ
         size = a
         if any(map(is_unknown, factors)):  # to be remembered for other calls, with names of their own
-            return factors[0] if (size, len(factors)) == (1, 1) else sum_of(((tuple(factors), size),), "a size", 0)
+            terms = functools.reduce(product, map(terms_of, factors), terms_of(size))
+            return factors[0] if terms == (((factors[0],), 1),) else sum_of(terms, "a size", 0)
         for factor in factors:
             size = factor * size
         return size

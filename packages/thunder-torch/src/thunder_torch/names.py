@@ -207,17 +207,24 @@ OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 
 
 def in_own_names(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments that NumPy's names were used for under those that PyTorch's documentation has.
+    """Return arguments that NumPy's names were used for under those that PyTorch's documentation has; no ``out=None``.
 
     Example:
         >>> import torch
         >>> from thunder_torch.names import in_own_names
         >>> in_own_names(torch.mean, {"axis": 0})
         {'dim': 0}
+        >>> in_own_names(torch.mean, {"dim": 0, "out": None})
+        {'dim': 0}
     """
-    if OF_NUMPY.keys().isdisjoint(kwargs) or not isinstance(function, (BuiltinFunctionType, MethodDescriptorType)):
+    without = "out" in kwargs and kwargs["out"] is None
+    if not without and OF_NUMPY.keys().isdisjoint(kwargs):
+        return kwargs
+    if not isinstance(function, (BuiltinFunctionType, MethodDescriptorType)):
         return kwargs
     own = {a.name for schema in schemas_of(function) for a in schema.arguments}
+    if without and "out" in own and isinstance(function, BuiltinFunctionType):
+        kwargs = {k: v for k, v in kwargs.items() if k != "out"}
     return {OF_NUMPY[k] if k not in own and OF_NUMPY.get(k) in own else k: v for k, v in kwargs.items()}
 
 

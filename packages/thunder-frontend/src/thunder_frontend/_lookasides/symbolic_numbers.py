@@ -22,7 +22,7 @@ from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nea
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, of_ufunc, with_numbers_of_scalars
 from thunder_tracing.tensors.run_numbers import RESULTS, of_the_run
 from thunder_tracing.tensors.run_texts import RunText, formatted
-from thunder_tracing.tensors.sizes import SymbolicSize, as_size
+from thunder_tracing.tensors.sizes import SymbolicSize, as_size, shown
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
 
@@ -201,8 +201,13 @@ def _is_instance(value: Any, classes: Any) -> Any:
 
 def _formatted(*args: Any, **kwargs: Any) -> Any:
     made = formatted(*args) if len(args) in (1, 2) and not kwargs else NotImplemented
+    if made is NotImplemented and not kwargs and (len(args) == 1 or args[1:] and type(args[1]) is str and not args[1]):
+        made = shown(args[0])
     return DECLINED if made is NotImplemented else made
 
 
 def _shown(value: object) -> Any:
-    return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED
+    made = shown(value)
+    if made is NotImplemented:
+        return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED
+    return made

@@ -208,11 +208,13 @@ def _leaf_outside(builder: Builder, tensor: TracedTensor, is_view: bool) -> Leaf
     if given is not None and given.proxy.requires_grad:
         return Leaf(given, is_view)
     with torch._C.DisableTorchFunction():
-        proxy = proxy_of(example, builder.names.fresh("leaf"))
+        name, slot, metadata = builder.names.fresh("leaf"), None, metadata_of(example)
+        if given is None:
+            proxy = proxy_of(example, name)
+        else:  # of the same sizes, open ones too
+            proxy, slot, metadata = given.proxy.renamed(name), given.slot, given.metadata
         proxy.requires_grad = True
-        slot = given.slot if given is not None else None
-        made = Input(proxy, tensor.source, slot, metadata_of(example), example, becomes_leaf=True)
-        return Leaf(made, is_view)
+        return Leaf(Input(proxy, tensor.source, slot, metadata, example, becomes_leaf=True), is_view)
 
 
 def as_leaf(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 
 from thunder_ir import IntegerProxy, NumberProxy
 from thunder_prims.checks import count
-from thunder_tracing.tensors.run_texts import RunText
+from thunder_tracing.tensors.run_texts import RunText, formatted
 
 
 class SymbolicSize(tuple):  # type: ignore[type-arg]
@@ -44,6 +44,9 @@ class SymbolicSize(tuple):  # type: ignore[type-arg]
         return count(self)
 
 
+BRACKETS: dict[type, tuple[str, str]] = {tuple: ("(", ")"), SymbolicSize: ("torch.Size([", "])")}
+"""Between what the text of the dimensions stands."""
+
 SUMS_ARE_SIZES = type(torch.Size() + ()) is torch.Size
 
 
@@ -60,6 +63,25 @@ def sum_of_sizes(add: object, a: Any, b: Any) -> Any:
     if not isinstance(a, tuple) or not isinstance(b, tuple) or not any([isinstance(d, IntegerProxy) for d in (*a, *b)]):
         return NotImplemented
     return as_size((*a, *b)) if SUMS_ARE_SIZES else (*a, *b)
+
+
+def shown(value: object) -> Any:
+    """Return the text of a shape or tuple with symbolic numbers, which it fixes no more than the text of one of them.
+
+    Returns:
+        ``NotImplemented`` for other values, and for tuples of what is neither a number nor such a tuple.
+    """
+    if type(value) not in BRACKETS or not any([isinstance(item, (NumberProxy, *BRACKETS)) for item in value]):  # type: ignore[attr-defined]
+        return NotImplemented
+    before, after = BRACKETS[type(value)]
+    text: Any = before
+    for place, item in enumerate(value):  # type: ignore[arg-type, var-annotated]
+        plain = type(item) in (int, float, bool)
+        part = repr(item) if plain else formatted(item) if isinstance(item, NumberProxy) else shown(item)
+        if part is NotImplemented:
+            return NotImplemented
+        text += (", " if place else "") + part
+    return text + ("," if type(value) is tuple and len(value) == 1 else "") + after
 
 
 def fixed(key: Any) -> Any:

@@ -12,10 +12,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import span_in_storage
-from thunder_ir import (
-    TensorProxy,
-    flat_proxies,
-)
+from thunder_ir import TensorProxy, UnknownNumberError, flat_proxies
 from thunder_ir.trees import flatten
 from thunder_torch import Mutation
 from thunder_torch.convert import to_torch_device
@@ -204,11 +201,7 @@ class WriteCalls(Calls):
         if value.dtype is not held.dtype:
             _check_cast(value, held)
             value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
-        if tuple(value.shape) != tuple(held.shape):
-            raise RuntimeError(
-                f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
-            )
-        value = self.laid_out_as(held, value)
+        value = self.laid_out_as(held, self.shaped_as(held, value))
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
         if overlaps(target._memory.root._first):
@@ -251,6 +244,19 @@ class WriteCalls(Calls):
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
                 "memory location. Please clone() the tensor before performing the operation."
             )
+
+    def shaped_as(self, held: TensorProxy, value: TensorProxy) -> TensorProxy:
+        """Return ``value``, which is to have the shape of ``held``: where only the run tells that, a copy checks it."""
+        try:
+            differs = tuple(value.shape) != tuple(held.shape)
+        except UnknownNumberError:
+            copied: TensorProxy = self.on_values(copy, (held, value), {})
+            return self.on_values(T.expand, (copied, tuple(held.shape)), {})  # type: ignore[no-any-return]
+        if differs:
+            raise RuntimeError(
+                f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
+            )
+        return value
 
     def laid_out_as(self, held: TensorProxy, value: TensorProxy) -> TensorProxy:
         """Return ``value`` in the layout of ``held``, which a write does not change."""
