@@ -11,7 +11,7 @@ from thunder_autograd import Traits
 from thunder_executors import compute_into_inputs
 from thunder_guards.program import Program
 from thunder_guards.templates import proxies_of
-from thunder_ir import OpTags, TensorProxy, Trace, substitute
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace, substitute
 from thunder_ir.passes import depends_on_the_run, trace_pass
 from thunder_torch import sized, symbol_of
 from thunder_tracing.tensors.overwrites import WRITTEN, WRITTEN_UNSEEN
@@ -46,17 +46,15 @@ def without_detaching(trace: Trace) -> Trace:
 
 
 @trace_pass
-def failing(trace: Trace) -> list[bool]:
-    """For each call of a program, whether it raises for some values."""
-    traits = Traits()
-    return [traits.may_fail(bound) or depends_on_the_run(bound) for bound in trace.bound_symbols]
-
-
 def failures_before_writes(trace: Trace) -> Trace:
     """Tag the calls that raise for some values: nothing is written to the caller's tensors before them."""
-    tag = frozenset({OpTags.BEFORE_WRITES})
-    pairs = zip(trace.bound_symbols, failing(trace), strict=True)
-    return trace.replace(bound_symbols=tuple([b.replace(tags=b.tags | tag) if fails else b for b, fails in pairs]))
+    traits, tag = Traits(), frozenset({OpTags.BEFORE_WRITES})
+
+    def tagged(bound: BoundSymbol) -> BoundSymbol:
+        fails = traits.may_fail(bound) or depends_on_the_run(bound)
+        return bound.replace(tags=bound.tags | tag) if fails else bound
+
+    return trace.replace(bound_symbols=tuple(map(tagged, trace.bound_symbols)))
 
 
 def written_in_place(program: Program, trace: Trace) -> Trace:

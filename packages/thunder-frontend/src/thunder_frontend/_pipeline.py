@@ -12,7 +12,7 @@ import torch
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._computations import Computation, is_paused, key_of, share, shared
 from thunder_frontend._draws import Draw, DrawnFrom, opened
-from thunder_frontend._inplace_writes import failing, failures_before_writes, without_detaching, written_in_place
+from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
 from thunder_frontend._tracebacks import tell_the_user
@@ -118,11 +118,10 @@ def _computation(program: Program, computation: Trace, options: Options, timer: 
             trace.replace(output=substitute(program.result, renamed)) if returns_result else without_detaching(trace)
         )
         run = _undifferentiated(program, trace, options, timer, traces, returns_result)
+    if program.tried or _claims_sizes(computation):
+        run = as_eager_on_failure(run, Exception if program.tried else DataDependentShapeError)
     whole = opened(computation, program.rules)
-    caught = program.tried or _leaves_writes(program, whole, options)
-    if caught or _claims_sizes(computation):
-        run = as_eager_on_failure(run, Exception if caught else DataDependentShapeError)
-    if _may_begin_anew(whole, caught):
+    if _may_begin_anew(program, whole):
         run = rewinding(run, DrawnFrom(whole))
     if any([on for on, _ in program.environment.environment.autocast]):
         run = uncast(run)
@@ -185,18 +184,11 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
             traces.append(trace)
 
 
-def _leaves_writes(program: Program, trace: Trace, options: Options) -> bool:
-    """Whether eager may raise when it has written something, which it then has to do; not what other processes see."""
-    if not program.effects or options.transforms or any([b.has_tag(OpTags.COLLECTIVE) for b in trace.bound_symbols]):
-        return False
-    return any(failing(trace))
-
-
-def _may_begin_anew(trace: Trace, caught: bool) -> bool:
-    """Whether a program may end after it drew random numbers, and the call begin anew; ``caught``: where it raises."""
+def _may_begin_anew(program: Program, trace: Trace) -> bool:
+    """Whether a program may end after it drew random numbers, and the call begin anew."""
     bounds = trace.bound_symbols
     looks = any([b.args and isinstance(b.args[0], (Check, Draw, Look, OnArrays)) for b in bounds])
-    return (looks or caught or _claims_sizes(trace)) and any([b.has_tag(OpTags.RANDOM) for b in bounds])
+    return (looks or program.tried or _claims_sizes(trace)) and any([b.has_tag(OpTags.RANDOM) for b in bounds])
 
 
 def _claims_sizes(trace: Trace) -> bool:
@@ -209,8 +201,7 @@ def as_eager_on_failure(run: Callable[..., Any], failure: type[Exception]) -> Ca
 
     Args:
         run: runs a program.
-        failure: what it raises: anything where Python may catch that, or eager leaves something behind, what tells of
-            sizes elsewhere.
+        failure: what it raises: anything where Python may catch that, what tells of sizes elsewhere.
     """
 
     def tried(*inputs: Any) -> Any:
