@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,11 +169,26 @@ def _stride(calls: WriteCalls, tensor: T, dim: int | None = None) -> Any:
         in_order = calls.layouts.fake(traced).is_contiguous()
         if not in_order or any([is_unknown(size) for size in traced._proxy.shape[1:]]):
             raise DataDependentError(_LAYOUT)
+    elif (found := _strides_in_order(calls, traced)) is not None:
+        return found if dim is None else found[dim]
     _fix_sizes(traced)
     for other in calls.from_outside():
         _fix_strides(calls, other)
     strides = calls.layouts.strides(traced)
     return strides if dim is None else strides[dim]
+
+
+def _strides_in_order(calls: WriteCalls, tensor: TracedTensor) -> tuple[Any, ...] | None:
+    """Return the strides of a tensor with symbolic sizes that lies row by row, and is no view; ``None`` for others.
+
+    A dimension of size 1 may have any stride.
+    """
+    shape = tensor._proxy.shape
+    if tensor._viewed_as is not None or not any([isinstance(size, NumberProxy) for size in shape]):
+        return None
+    if not calls.layouts.fake(tensor).is_contiguous() or not all([size > 1 for size in shape]):
+        return None
+    return tuple(itertools.accumulate(shape[:0:-1], operator.mul, initial=1))[::-1]
 
 
 def _fix_sizes(tensor: TracedTensor) -> None:
