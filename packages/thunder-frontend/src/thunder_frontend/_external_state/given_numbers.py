@@ -15,6 +15,8 @@ from thunder_ir import NumberProxy
 
 MOST = 64
 """Of how many numbers a list is read one by one: those in long ones are seldom such as change."""
+DEEPEST = 4
+"""How deep in lists numbers are looked for."""
 JOINING = frozenset({operator.add, operator.mul})
 """What makes a list of what is in others."""
 INDEXING = frozenset({operator.getitem, operator.setitem})
@@ -63,10 +65,6 @@ def _only_looks(fn: Callable[..., Any], args: Sequence[Any]) -> bool:
     if fn in INDEXING:
         return isinstance(args[0], torch.Tensor)
     return isinstance(fn.__self__, torch.Tensor) or package_of_callable(fn) == "torch"  # type: ignore[attr-defined]
-
-
-DEEPEST = 4
-"""How deep in lists numbers are looked for."""
 
 
 def _is_of_numbers(value: Any) -> bool:

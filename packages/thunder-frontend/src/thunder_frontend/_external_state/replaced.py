@@ -15,9 +15,8 @@ OF_MODULES = frozenset(vars(torch.nn.Module()))
 """Under which names a module keeps its parts and its hooks, in containers that are always the same."""
 LOOSE = frozenset({*EXACT_CONTAINERS, types.SimpleNamespace, types.MethodType, functools.partial})
 """Library classes of objects that are no more than what they hold."""
-
 KNOWN = (*CODE, torch.nn.Module, torch.Tensor, torch.optim.Optimizer)
-"""What programs know by itself, whoever made its class."""
+"""What programs insist on, whoever made its class."""
 
 
 def may_be_replaced(value: object, base: Source, key: object) -> bool:

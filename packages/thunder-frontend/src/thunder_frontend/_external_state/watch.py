@@ -83,7 +83,6 @@ class Watch(Callbacks):
         self.branches = branches
         self._arrays = arrays
         self._calls = OpaqueCalls(external, sharp, arrays)
-        self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._calls.end  # type: ignore[method-assign]
         self.refusal: ThunderError | None = None
         self.signal: BeginAgain | None = None
@@ -251,7 +250,7 @@ class Watch(Callbacks):
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+    def opaque_call(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         seen = numbers_given(self.external, fn, args, kwargs)
         if seen is not None:
             args[:], named = seen
@@ -297,7 +296,7 @@ class WatchSymbolic(Watch):
         self._has_number = False
         """Whether the call that code in C was entered for last, and did not return from, has a symbolic number."""
 
-    def _begin(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+    def opaque_call(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
         if id(fn) not in ADDITIONS:
@@ -306,7 +305,7 @@ class WatchSymbolic(Watch):
         if (fn is operator.getitem or fn is operator.setitem) and is_array(args[0]) and type(args[0]) is not RunArray:
             args[1] = map_values(fixed, args[1])  # NumPy asks the numbers in lists for no integers
         self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])
-        super()._begin(fn, args, kwargs)
+        super().opaque_call(fn, args, kwargs)
 
     def _end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
         if self._has_number:
