@@ -51,8 +51,11 @@ def _region(bounds: Sequence[BoundSymbol], last: dict[str, int], end: int) -> Re
     inside: dict[str, Proxy] = {}
     inputs: dict[str, Proxy] = {}
     for bound in bounds:
-        inputs.update({p.name: p for p in bound.inputs if p.name not in inside and p.name not in inputs})
-        inside.update({p.name: p for p in bound.outputs})
+        for proxy in bound.inputs:
+            if proxy.name not in inside:
+                inputs.setdefault(proxy.name, proxy)
+        for proxy in bound.outputs:
+            inside[proxy.name] = proxy
     outputs = tuple([p for p in inside.values() if last.get(p.name, -1) >= end])
     numbers = [p for p in inputs.values() if isinstance(p, IntegerProxy)]
     tensors = [p for p in inputs.values() if not isinstance(p, IntegerProxy)]

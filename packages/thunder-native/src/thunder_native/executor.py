@@ -73,15 +73,18 @@ class NativeExecutor(FusionExecutor):
         """Return how many calls a program counts for."""
         return sum([self.count(bound) for bound in calls_of(trace)])
 
-    def joined(self, region: Region, name: str, known: Mapping[int, Written]) -> BoundSymbol:
+    def joined(
+        self, region: Region, name: str, known: Mapping[int, Written], inner: frozenset[str] | None = None
+    ) -> BoundSymbol:
         """Return the call that runs a region.
 
         Args:
             region: its calls.
             name: of it.
             known: how they are written, by their identity.
+            inner: the values whose memory nobody outside of the region can see, if that is known.
         """
-        return self.fused(region, name, Runner(region, name, program_of(region, runtime(), known)))
+        return self.fused(region, name, Runner(region, name, program_of(region, runtime(), known, inner)))
 
 
 def is_small(tensor: TensorProxy, largest: int) -> bool:
@@ -139,7 +142,8 @@ def _joined(trace: Trace, calls: list[BoundSymbol], executor: NativeExecutor, in
     calls = writes_last(calls, known)
 
     def join(region: Region, number: int) -> BoundSymbol:
-        return executor.joined(region, f"native_{number}", known)
+        is_all = len(region.bound_symbols) == len(calls)
+        return executor.joined(region, f"native_{number}", known, inner if is_all else None)
 
     counts = [executor.count(b) if id(b) in known else 0 for b in calls]
     return join_runs(trace, calls, counts, executor.smallest_region, join)
@@ -152,20 +156,24 @@ def targets_of(bound: BoundSymbol) -> list[str]:
 
 def may_be_made_again(calls: list[BoundSymbol]) -> list[bool]:
     """For each call, whether a region with it can run twice: it writes to nothing that was read before it."""
+    if not any(["out" in bound.kwargs for bound in calls]):
+        return [True] * len(calls)
     read: set[str] = set()
     found = []
     for bound in calls:
-        found.append(not bound.kwargs or read.isdisjoint(targets_of(bound)))
+        found.append("out" not in bound.kwargs or read.isdisjoint(targets_of(bound)))
         read.update([p.name for p in bound.inputs])
     return found
 
 
 def writes_last(calls: list[BoundSymbol], taken: Container[int]) -> list[BoundSymbol]:
     """Return calls with those last that only change an input which nobody reads later, and that are not taken."""
+    if not any(["out" in bound.kwargs for bound in calls]):
+        return calls
     last = {p.name: i for i, b in enumerate(calls) for p in b.inputs}
 
     def waits(place: int, bound: BoundSymbol) -> bool:
-        targets = targets_of(bound) if bound.kwargs else []
+        targets = targets_of(bound) if "out" in bound.kwargs else []
         if not targets or id(bound) in taken or OpTags.BEFORE_WRITES in bound.tags:
             return False
         changes = {p.name for p in bound.inputs if isinstance(p, TensorProxy)} == set(targets)
@@ -178,6 +186,8 @@ def writes_last(calls: list[BoundSymbol], taken: Container[int]) -> list[BoundSy
 
 def numbers_first(calls: list[BoundSymbol]) -> list[BoundSymbol]:
     """Return calls with the arithmetic on integers in front that needs nothing which others compute."""
+    if not any([bound.symbol.path in ARITHMETIC for bound in calls]):
+        return calls
     computed: set[str] = set()
     first, rest = [], []
     for bound in calls:

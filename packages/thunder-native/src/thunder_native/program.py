@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -102,13 +102,16 @@ class Code:
         return made
 
 
-def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = NOTHING) -> Program:
+def program_of(
+    region: Region, runtime: Runtime, known: Mapping[int, Written] = NOTHING, inner: frozenset[str] | None = None
+) -> Program:
     """Return a region in native code.
 
     Args:
         region: its calls.
         runtime: what runs it.
         known: how calls are written, by their identity, if that is known.
+        inner: the values whose memory nobody outside can see, with which the known ones are written, if that is known.
 
     Raises:
         CannotExpress: a call, an input or an output is none that it can deal with.
@@ -125,19 +128,19 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
             raise CannotExpress(f"{proxy.name} is no tensor")
         if proxy.name in code.slots:
             raise CannotExpress(f"{proxy.name} is an input, which its caller owns")
-    inner = inner_values(region.bound_symbols, region.outputs)
-    copied: dict[str, None] = {}
+    if inner is None:
+        inner = inner_values(region.bound_symbols, region.outputs)
+        known = {id(b): w for b in region.bound_symbols if (w := known.get(id(b))) and w.inner is is_inner(b, inner)}
+    addresses, copied = runtime.addresses, set[str]()
     for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
-        found, unseen = known.get(id(bound)), is_inner(bound, inner)
-        if found is None or found.inner is not unseen:
-            found = written(bound, inner=unseen)
+        found = known.get(id(bound)) or written(bound, inner=is_inner(bound, inner))
         code.memory += found.memory
         for function, words in found.steps:
-            code.step(runtime.addresses[function], words, found.asks)
+            code.step(addresses[function], words, found.asks)
             if function == "dispatched":
-                copied |= dict.fromkeys(_names(words))
+                copied.update([p.name for p in bound.inputs])
         if names:
-            code.step(runtime.addresses["release"], (len(names), *names), found.asks)
+            code.step(addresses["release"], (len(names), *names), found.asks)
     layout = runtime.layout
     outputs = array("q", [code.slot(p.name) for p in region.outputs])
     held = array("q", [i for i, p in enumerate(region.inputs[: sum(kinds)]) if p.name in copied])
@@ -152,15 +155,6 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
     elsewhere = tuple([m for m in code.memory if isinstance(m, Elsewhere)])
     enter = runtime.callable_of("enter", head.buffer_info()[0], memory)
     return Program(enter, code.steps, sum(kinds), elsewhere, tuple(held))
-
-
-def _names(words: Iterable[Word]) -> Iterator[str]:
-    """Yield the values that words name."""
-    for word in words:
-        if isinstance(word, str):
-            yield word
-        elif isinstance(word, Words):
-            yield from _names(word.values)
 
 
 def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> frozenset[str]:
@@ -184,7 +178,9 @@ def _dead_after(region: Region) -> list[list[str]]:
     live = {p.name for p in (*region.outputs, *region.inputs)}
     backwards = []
     for bound in reversed(region.bound_symbols):
-        names = list(dict.fromkeys([p.name for p in (*bound.inputs, *bound.outputs) if p.name not in live]))
-        live.update(names)
+        names = [p.name for p in (*bound.inputs, *bound.outputs) if p.name not in live]
+        if names:
+            names = list(dict.fromkeys(names))
+            live.update(names)
         backwards.append(names)
     return backwards[::-1]

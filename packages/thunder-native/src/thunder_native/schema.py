@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,8 @@ class Operator:
         results: how many; ``None`` if it returns a list.
         writes: whether it writes to what it takes.
         views: whether what it returns may be a view, of what it takes or of what it made on the way.
+        head: the first words of each call of it: its name, its overload, PyTorch's version.
+        memory: what words point to that are the same in each call.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Operator:
     results: int | None
     writes: bool
     views: bool
+    head: tuple[int, ...]
+    memory: tuple[object, ...]
 
 
 @cache
@@ -76,7 +81,9 @@ def operator_of(name: str, overload: str) -> Operator:
     is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
     views = is_composite or any([r.alias_info is not None for r in schema.returns])
     results = None if is_list else len(schema.returns)
-    return Operator(name, overload, tuple(arguments), results, schema.is_mutable, views)
+    texts = [ctypes.create_string_buffer(text.encode()) for text in (name, overload)]
+    head = (*[ctypes.addressof(text) for text in texts], version())
+    return Operator(name, overload, tuple(arguments), results, schema.is_mutable, views, head, tuple(texts))
 
 
 @cache
@@ -113,9 +120,7 @@ def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str, args: S
         raise CannotExpress(f"{name} returns what is no tensor")
     if max(len(operator.arguments), len(outputs)) > STACK:
         raise CannotExpress(f"{name} takes or returns more than {STACK} values")
-    _step(
-        table, operator, _given(operator, bound.args if args is None else args, bound.kwargs), [o.name for o in outputs]
-    )
+    _step(table, operator, bound.args if args is None else args, bound.kwargs, [o.name for o in outputs])
 
 
 def call(table: Table, name: str, overload: str, *given: Any, into: str | None = None) -> Slot:
@@ -132,24 +137,44 @@ def call(table: Table, name: str, overload: str, *given: Any, into: str | None =
     """
     operator = operator_of(name, overload)
     made = table.new() if into is None else Slot(into)
-    _step(table, operator, _given(operator, given, {}), [made.name])
+    _step(table, operator, given, {}, [made.name])
     return made
 
 
-def _step(table: Table, operator: Operator, given: list[Any], made: list[str]) -> None:
-    pairs: list[Word] = []
-    for argument, value in zip(operator.arguments, given, strict=True):
-        pairs += _encode(table, argument, value)
-    name, overload = table.text(operator.name), table.text(operator.overload)
-    counts = len(given), len(made), int(operator.results is None)
-    table.step("dispatched", name, overload, version(), *counts, *pairs, *made)
-    table.asks |= operator.writes or (operator.views and not table.inner)
-
-
-def _given(operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _step(
+    table: Table, operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], made: Sequence[str]
+) -> None:
     arguments = operator.arguments
     if len(args) > len(arguments):
         raise CannotExpress(f"{operator.name} takes fewer arguments")
+    given = _given(operator, args, kwargs) if kwargs else args
+    pairs: list[Word] = []
+    for argument, value in zip(arguments, given, strict=False):
+        pairs += _encode(table, argument, value)
+    if len(given) < len(arguments):
+        words, memory = _defaults(operator.name, operator.overload, len(given))
+        pairs += words
+        table.memory += memory
+    counts = len(arguments), len(made), int(operator.results is None)
+    table.memory += operator.memory
+    table.step("dispatched", *operator.head, *counts, *pairs, *made)
+    table.asks |= operator.writes or (operator.views and not table.inner)
+
+
+@cache
+def _defaults(name: str, overload: str, given: int) -> tuple[list[Word], list[object]]:
+    """Return the words of the arguments behind so many, of which none is given, and what these point to."""
+    operator, table = operator_of(name, overload), Table()
+    values = _given(operator, (None,) * given, {})
+    pairs: list[Word] = []
+    for argument, value in zip(operator.arguments[given:], values[given:], strict=True):
+        pairs += _encode(table, argument, value)
+    return pairs, table.memory
+
+
+def _given(operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Return the values of all arguments."""
+    arguments = operator.arguments
     values = list(args)
     named = 0
     for argument in arguments[len(values) :]:
