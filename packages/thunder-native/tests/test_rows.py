@@ -202,6 +202,16 @@ def test_products_by_onednn_of_matrices_that_lie_elsewhere_are_python_s():
     assert runner.failures == 2
 
 
+def test_products_by_onednn_are_python_s_while_it_is_switched_off():
+    a, w = torch.randn(40, 300), torch.randn(300, 50)
+    recorder = Recorder(a, w)
+    runner = recorder.runner(recorder.call("thunder_executors_onednn.products.matmul", a, w))
+    with torch.backends.mkldnn.flags(enabled=False, allow_tf32=None):
+        assert torch.equal(runner(a, w)[0], a @ w)
+    assert runner.failures == 1
+    assert runner(a, w) and runner.failures == 1
+
+
 LINEAR = {
     "rows": (Q[0], torch.randn(5, 8), torch.randn(5)),
     "rows that are turned": (Q[0].transpose(0, 1), torch.randn(5, 8), torch.randn(5)),

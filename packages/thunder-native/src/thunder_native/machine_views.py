@@ -136,11 +136,16 @@ dispatch:
 """,
 )
 
-# whether a matrix lies in memory row by row, or column by column, and is so given to a library; fails if not
+# whether oneDNN is switched on, and a matrix lies in memory row by row, or column by column, and is so given to it;
+# fails if not
 _DENSE = step(
-    "dense",
-    "tensor a",
+    "for_onednn",
+    "tensor a, address context_of, address is_enabled",
     f"""
+  %context = call ptr %context_of()
+  %enabled = call zeroext i1 %is_enabled(ptr %context)
+  br i1 %enabled, label %on, label %fail
+on:
   %shape_at = alloca ptr
   %strides_at = alloca ptr
 {attempt("look", "lies(ptr %a, i64 2, ptr %shape_at, ptr %strides_at)")}

@@ -210,7 +210,8 @@ def by_onednn(table: Table, bound: BoundSymbol, a: Any, matrix: Any, bias: Any, 
     """A product by oneDNN, of a matrix that is transposed, or that is to be turned for it; biases lie in sequence."""
     if not torch.backends.mkldnn.enabled:
         raise CannotExpress("oneDNN is switched off")
-    table.step("dense", matrix.name)  # Python copies others before
+    switches = imported("_ZN2at13globalContextEv"), imported("_ZNK2at7Context17userEnabledMkldnnEv")
+    table.step("for_onednn", matrix.name, *switches)  # Python copies others before
     turned, added = table.new() if turns else matrix, bias
     if turns:
         table.step("permuted", matrix.name, turned.name, 2, 1, 0)
