@@ -2,6 +2,7 @@
 
     python tools/soundness_sweep.py --examples 2000 --seed 1
     python tools/soundness_sweep.py --fused        the same with kernels of LLVM for tensors of any size
+    python tools/soundness_sweep.py --native       with native code for every call, compared with the text, bit for bit
 
 Prints the programs that differ, and how many agreed, were refused, and differed; exits with 1 if any differed.
 """
@@ -9,6 +10,7 @@ Prints the programs that differ, and how many agreed, were refused, and differed
 from __future__ import annotations
 
 import argparse
+import importlib
 import random
 import sys
 import time
@@ -21,8 +23,8 @@ from typing import Any
 import thunder_executors_llvm
 from thunder_executors_llvm.paying import EVERYTHING
 
-TESTS = Path(__file__).parent.parent / "packages" / "thunder-frontend" / "tests"
-sys.path.insert(0, str(TESTS))
+PACKAGES = Path(__file__).parent.parent / "packages"
+sys.path[:0] = [str(PACKAGES / "thunder-frontend" / "tests"), str(PACKAGES / "thunder-native" / "tests")]
 
 import autograd_sessions  # noqa: E402
 import branch_programs  # noqa: E402
@@ -160,11 +162,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=tuple(ATTEMPTS))
     parser.add_argument("--fused", action="store_true", help="let kernels take part where they are too small to pay")
+    parser.add_argument("--native", action="store_true", help="make every call in native code, and by the text, too")
     parser.add_argument("--show", type=int, default=20, help="how many differences are printed")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.fused:
         thunder_executors_llvm.executor.unasked().selection = EVERYTHING
+    compared = importlib.import_module("compared") if arguments.native else None  # it changes the executors at import
     counts: Counter[tuple[str, str]] = Counter()
     refusals: Counter[str] = Counter()
     shown, start = 0, time.process_time()
@@ -183,6 +187,8 @@ def main() -> int:
         print(f"{kind} that {how}: {count}")
     for text, count in refusals.most_common(12):
         print(f"  refused {count} times: {text}")
+    if compared is not None:
+        print(f"{compared.runs} runs of native code compared with the text")
     print(f"{time.process_time() - start:.1f} CPU seconds")
     return 1 if any(how == "differed" for _, how in counts) else 0
 

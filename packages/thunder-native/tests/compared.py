@@ -9,12 +9,14 @@ import torch
 from thunder_native.runner import Runner, watched
 
 _run = Runner.__call__
-_runs = 0
+runs = 0
+"""How many have been compared."""
 
 
 def bits(tensor):
     """Return what tells a tensor from others: its dtype, how it lies, and its bytes."""
-    return tensor.dtype, tensor.shape, tensor.stride(), tensor.detach().reshape(-1).contiguous().view(torch.uint8)
+    held = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+    return tensor.dtype, tensor.shape, tensor.stride(), held.reshape(-1).view(torch.uint8)
 
 
 def compare(runner, kind, found, wanted):
@@ -29,7 +31,7 @@ def compare(runner, kind, found, wanted):
 
 def compared(self, *inputs):
     """Run a region twice, where native code runs it."""
-    global _runs
+    global runs
     tensors = inputs[: self.tensors]
     if watched() or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors])):
         return _run(self, *inputs)
@@ -38,7 +40,7 @@ def compared(self, *inputs):
     kept = [t.clone() for t in outputs]  # what shares memory with an input may be written to once more
     compare(self, "output", kept, [t.clone() for t in self.python(*inputs)])
     compare(self, "input", written, [t.clone() for t in tensors])
-    _runs += 1
+    runs += 1
     return outputs
 
 
@@ -47,4 +49,4 @@ Runner.__call__ = compared
 
 def pytest_terminal_summary(terminalreporter):
     """Say how many runs were compared."""
-    terminalreporter.write_line(f"{_runs} runs of native code compared with the Python text")
+    terminalreporter.write_line(f"{runs} runs of native code compared with the Python text")
