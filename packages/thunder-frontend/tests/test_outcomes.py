@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import DataDependentError, FallbackWarning, cache_misses, jit, last_traces
+from thunder_frontend import DataDependentError, FallbackWarning, cache_misses, jit, last_traces, mark_dynamic
 
 
 def doubled_or_less(x):
@@ -418,3 +418,19 @@ def test_values_are_looked_at_after_backward(step):
         torch.testing.assert_close(states[1], states[0])
         torch.testing.assert_close([p.grad for p in models[1].parameters()], [p.grad for p in models[0].parameters()])
         torch.testing.assert_close(models[1].state_dict(), models[0].state_dict())
+
+
+def test_a_value_is_looked_at_after_a_backward_pass_of_dynamic_sizes():
+    def program(x, weight):
+        (x * weight.sum()).sum().backward()
+        if weight.grad.sum() > 0:
+            return x.sin()
+        return x.cos()
+
+    compiled = jit(program, cache="symbolic values", fallback="error")
+    for size, sign in ((2, 1), (3, 1), (4, -1), (5, -1), (6, 1)):
+        weights = [torch.ones(3, requires_grad=True) for _ in range(2)]
+        x = mark_dynamic(sign * torch.rand(size, 3), 0)
+        torch.testing.assert_close(compiled(x, weights[0]), program(x, weights[1]))
+        torch.testing.assert_close(weights[0].grad, weights[1].grad)
+    assert cache_misses(compiled) <= 3

@@ -14,6 +14,7 @@ from thunder_frontend._draws import DrawnFrom, opened
 from thunder_frontend._outcomes import Look
 from thunder_guards.errors import DataDependentError
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
+from thunder_ir.passes import read_from_outside
 from thunder_tracing.bailouts import Check
 from thunder_tracing.derivatives.written_out import computes_gradients, with_gradients_written_out
 from thunder_tracing.tracer import Tracer
@@ -84,6 +85,8 @@ class Evaluation:
             piece, _ = with_gradients_written_out(
                 piece, self._calls.rules, partial(grad_rule, executors=resolve_executors(()))
             )
+            read = read_from_outside(piece.bound_symbols, piece.outputs)  # sizes, too, which its calls did not read
+            piece = piece.replace(inputs=tuple(read.values()))
         with ExitStack() as stack:
             stack.enter_context(torch._C.DisableTorchFunction())
             stack.enter_context(torch.no_grad())

@@ -6,7 +6,7 @@ import keyword
 import types
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from types import CellType
 from typing import Any, Generic, TypeVar
@@ -138,6 +138,19 @@ class KeptItem(Item):
         return f"{context.object(item_of, 'item_of')}({owner}, {_key(key, context)})"
 
 
+class Value(Step[Mapping[Any, Any], int]):
+    """A value of a dict by its place in the order, whatever its key is."""
+
+    def read(self, owner: Mapping[Any, Any], key: int) -> Any:
+        return nth_value(owner, key)
+
+    def expression(self, owner: str, key: int, context: Context) -> str:
+        return f"{context.object(nth_value, 'nth_value')}({owner}, {key})"
+
+    def shown(self, owner: str, key: int) -> str:
+        return f"list({owner}.values())[{key}]"
+
+
 class Cell(Step[CellType, object], Written[CellType, object, object]):
     """What a cell of a closure holds."""
 
@@ -243,7 +256,8 @@ class Container(Whole[Iterable[Any], object]):
 ATTRIBUTE, ITEM, CELL, BUFFER = Attribute(), Item(), Cell(), Buffer()
 
 STEPS: dict[str, Step[Any, Any]] = {
-    "attribute": ATTRIBUTE, "item": ITEM, "kept item": KeptItem(), "cell": CELL, "whole storage": WholeStorage(),
+    "attribute": ATTRIBUTE, "item": ITEM, "kept item": KeptItem(), "value": Value(), "cell": CELL,
+    "whole storage": WholeStorage(),
 }  # fmt: skip
 """The kinds of places that a source leads to, but for what is called."""
 
@@ -261,6 +275,11 @@ def shown_key(key: object) -> str:
 
 def _key(key: object, context: Context) -> str:
     return context.object(key, "tensor") if isinstance(key, torch.Tensor) else literal(key, context)
+
+
+def nth_value(container: Mapping[Any, Any], index: int) -> Any:
+    """Return a value of a dict by its place."""
+    return list(container.values())[index]
 
 
 def contents_of(cell: CellType) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from thunder_guards.places import STEPS
 from thunder_ir import Context, literal, quickly_made
 
-COMPARABLE = ("attribute", "item", "kept item", "cell")
+COMPARABLE = ("attribute", "item", "kept item", "value", "cell")
 Place: TypeAlias = tuple[Any, ...]
 """A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 

@@ -190,7 +190,10 @@ PARTS = ("__code__", "__globals__", "__defaults__", "__kwdefaults__")
 
 def is_made_anew(value: object) -> typing.TypeGuard[FunctionType]:
     """Whether a value is a function as each run of the code around it makes one: of code, variables and constants."""
-    if type(value) is not FunctionType or not value.__code__.co_flags & NESTED:
+    if type(value) is not FunctionType:
+        return False
+    code = value.__code__
+    if not code.co_flags & NESTED and code.co_name != "<lambda>":
         return False
     return all(map(is_value, value.__defaults__ or ())) and value.__kwdefaults__ is None and not value.__dict__
 

@@ -52,7 +52,7 @@ class Known(ABC):
 
         Args:
             base: source of the object.
-            kind: ``"attribute"``, ``"item"``, ``"kept item"`` or ``"cell"``.
+            kind: of the step to it, such as ``"attribute"``; see :data:`thunder_guards.places.STEPS`.
             key: name, key or index.
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.

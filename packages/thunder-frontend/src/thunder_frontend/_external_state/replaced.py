@@ -9,6 +9,7 @@ import torch
 
 from thunder_frontend._external_state.function_reads import is_made_anew
 from thunder_guards.kinds import CODE, EXACT_CONTAINERS, HEAP_TYPE, is_of_library, is_value
+from thunder_guards.own_code import name_in
 from thunder_guards.sources import Source
 
 OF_MODULES = frozenset(vars(torch.nn.Module()))
@@ -47,5 +48,5 @@ def _is_of_user(cls: type) -> bool:
 def _keeps(owner: object) -> bool:
     """Whether something is a class', a library's or an optimizer's, which see to what they keep themselves."""
     if isinstance(owner, types.ModuleType):
-        return is_of_library(owner.__name__)
+        return is_of_library(name_in(vars(owner)))
     return isinstance(owner, (type, types.MappingProxyType, torch.optim.Optimizer))

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+FORWARD_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+HOOKS = ("_backward_hooks", "_backward_pre_hooks", *FORWARD_HOOKS)
 GLOBAL_HOOKS = tuple([f"_global{name}" for name in HOOKS])
 IMPLEMENTATIONS = ("_call_impl", "_compiled_call_impl")
 """What a call of a module runs: the second, if it is set, which ``Module.compile`` does."""
@@ -53,6 +54,10 @@ begin_module = answered("begin_module")
 """``(module, args, kwargs)``: begins a call of a module, or returns :class:`Again`."""
 end_module = answered("end_module")
 """``(begun, result)``: ends what :func:`begin_module` began."""
+runs_forward_hooks_alone = answered("runs_forward_hooks_alone")
+"""``(module)``: whether calling a module means calling its ``forward`` and hooks of its own before and after that."""
+hooks_of = answered("hooks_of")
+"""``(module, table)``: the hooks of a kind, each with whether it takes keyword arguments."""
 enter_hooks = answered("enter_hooks")
 """``(module)``: begins a call of a module with its hooks."""
 leave_hooks = answered("leave_hooks")
@@ -70,6 +75,8 @@ def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         return run.result
     if runs_forward_alone(self):
         result = self.forward(*args, **kwargs)
+    elif runs_forward_hooks_alone(self):
+        result = call_with_hooks(self, args, kwargs)
     else:
         before = enter_hooks(self)
         try:
@@ -81,6 +88,28 @@ def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             leave_hooks(before)
     if run is not None:
         end_module(run, result)
+    return result
+
+
+def call_with_hooks(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the hooks of a module and its ``forward``, as ``nn.Module.__call__`` does."""
+    for hook, takes_kwargs in hooks_of(module, "_forward_pre_hooks"):
+        if takes_kwargs:
+            given = hook(module, args, kwargs)
+            if isinstance(given, tuple) and len(given) == 2:
+                args, kwargs = given
+            elif given is not None:
+                expected = "None or a tuple of (new_args, new_kwargs)"
+                raise RuntimeError(f"forward pre-hook must return {expected}, but got {given}.")
+        else:
+            given = hook(module, args)
+            if given is not None:
+                args = given if isinstance(given, tuple) else (given,)
+    result = module.forward(*args, **kwargs)
+    for hook, takes_kwargs in hooks_of(module, "_forward_hooks"):
+        changed = hook(module, args, kwargs, result) if takes_kwargs else hook(module, args, result)
+        if changed is not None:
+            result = changed
     return result
 
 
@@ -106,3 +135,7 @@ def checkpoint(
         return function(*args, **kwargs)
     finally:
         leave_checkpoint(before)
+
+
+FUNCTIONS: frozenset[object] = frozenset({call_module, call_with_hooks, checkpoint})
+"""What is interpreted here."""

@@ -8,7 +8,7 @@ from types import FrameType, FunctionType
 import torch
 
 from thunder_frontend._library_code.control_flow import INTERPRETED_OPERATORS
-from thunder_frontend._library_code.module_calls import call_module, checkpoint
+from thunder_frontend._library_code.module_calls import FUNCTIONS
 from thunder_guards.own_code import PACKAGES, name_in, package_of, package_of_callable
 from thunder_ir import Symbol
 
@@ -57,7 +57,7 @@ IMPORTS = "importlib._bootstrap"
 def runs_natively(function: FunctionType) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = name_in(function.__globals__)
-    if function is call_module or function is checkpoint:
+    if function in FUNCTIONS:
         return False
     return function in COUNTING or module_runs_natively(module)
 
