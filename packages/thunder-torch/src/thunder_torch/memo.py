@@ -162,6 +162,6 @@ class Symbolic(Renamed):
             raise _NotCacheableError
         if not isinstance(number, IntegerProxy):
             return _Number(number.python_type, number.value)
-        if number.value < 1:  # PyTorch is told this very value, to which the program is fixed
+        if not number.value:  # PyTorch is told this very value, to which the program is fixed
             raise _NotCacheableError
         return self._place(number), number.value

@@ -117,18 +117,19 @@ class Told:
     Args:
         spec: of the result.
         found: what it relies on.
-        symbols: with the place of each among the symbolic numbers of the call.
+        symbols: with the place of each among the symbolic numbers of the call, and whether it stands for the negative
+            of that one.
     """
 
     spec: Any
     found: tuple[Any, ...]
-    symbols: tuple[tuple[Any, int], ...]
+    symbols: tuple[tuple[Any, int, bool], ...]
 
     def of(self, numbers: Sequence[IntegerProxy]) -> tuple[Any, Callable[[], None]]:
         """Return the specification for numbers of a program, and what makes constraints of what it relies on."""
-        given = {symbol: numbers[place] for symbol, place in self.symbols}
-        if any([number < 1 for number in given.values()]):
-            raise FixedError("what PyTorch told of a size is of positive ones")
+        if any([numbers[place] >= 0 if turned else numbers[place] < 1 for _, place, turned in self.symbols]):
+            raise FixedError("what PyTorch told of a size is of positive ones, or of negative ones")
+        given = {symbol: -numbers[place] if turned else numbers[place] for symbol, place, turned in self.symbols}
         program = Expressions(given)
         spec = map_values(lambda v: program.computed(v.of) if v.__class__ is _Expression else v, self.spec)
         return spec, lambda: program.demand(self.found)
@@ -163,16 +164,23 @@ class OpenSizes(StandIns):
     # --- the way in ------------------------------------------------------------------------------------------------
 
     def size(self, number: Any) -> Any:
-        """Return a symbol for a symbolic integer that is positive, and from then on has to be; others are fixed."""
-        if number.__class__ is int or number < 1:
+        """Return what stands for a symbolic integer: a symbol, or, of one below 0, a symbol's negative; 0 is fixed.
+
+        It has to be positive, or negative, from then on.
+        """
+        if number.__class__ is int:
+            return number
+        turned = number < 1
+        if turned and number >= 0:
             return int(number)
         key = _key_of(number)
         known: Any = self._symbols.get(key)
         if known is None:
-            source = _Place(len(self._symbols))
-            symbol = self.env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
+            source, value = _Place(len(self._symbols)), abs(number.value)
+            symbol = self.env.create_symbol(value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
             self._proxies[symbol] = number
-            known = self._symbols[key] = self.env.create_symintnode(symbol, hint=number.value, source=source)
+            made = self.env.create_symintnode(symbol, hint=value, source=source)
+            known = self._symbols[key] = -made if turned else made
         return known
 
     def settle(self) -> None:
@@ -211,7 +219,7 @@ class OpenSizes(StandIns):
     def told(self, spec: Any, numbers: Sequence[IntegerProxy]) -> Told:
         """Return what PyTorch told of a result, with its specification, by the symbolic numbers of the call."""
         places = {_key_of(number): place for place, number in enumerate(numbers)}
-        symbols = tuple([(symbol, places[_key_of(number)]) for symbol, number in self._proxies.items()])
+        symbols = tuple([(s, places[_key_of(number)], number.value < 0) for s, number in self._proxies.items()])
         return Told(spec, tuple([guard.expr for guard in self.env.guards]), symbols)
 
 

@@ -25,6 +25,7 @@ from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
 from thunder_frontend._external_state.native_frames import NativeFrames
 from thunder_frontend._external_state.native_state import NativeState
+from thunder_frontend._external_state.parts import Parts
 from thunder_frontend._external_state.process_settings import ProcessSettings
 from thunder_frontend._external_state.reads import Reads
 from thunder_frontend._external_state.stand_ins import StandIns
@@ -91,6 +92,8 @@ class GuardedState(Known):
         self.process = ProcessSettings(self.answers)
         self.settings = LibrarySettings(self.answers)
         self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)
+        self.parts = Parts(self, self.containers, self.loaded)
+        self._made: dict[Any, Any] = {}
         self.templates: dict[int, tuple[Any, Any]] = {}
         # what tracers ask
         self.contents, self.keys = self.containers.contents, self.containers.keys
@@ -138,16 +141,18 @@ class GuardedState(Known):
         if self.loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
             return self._symbolic_number(value, Source(base, kind, key), place)
         if place in self._facts:
-            return value
+            return self._made.get(place, value)
         self._facts.add(place)
         if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
             if not is_value(value) or has_attributes(value):
                 self.hold(value, str(Source(base, kind, key)))
             return value
         logged = len(self.log)
-        self._take(Source(base, kind, key), value, slot, replaced)
+        seen = self._take(Source(base, kind, key), value, slot, replaced)
         del self.log[logged:]  # who reads it again notes what follows from it again
-        return value
+        if seen is not value:
+            self._made[place] = seen
+        return seen
 
     def makes_symbolic(self, value: float, source: Source, container: object = None) -> bool:
         """Whether a number that is not itself an argument is dynamic, where interpreted code loads it.
@@ -173,7 +178,15 @@ class GuardedState(Known):
             self.any_symbolic = True
         return self._numbers[place]
 
-    def _take(self, source: Source, value: object, slot: tuple[Any, Any] | None, replaced: bool = False) -> None:
+    def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None, replaced: bool = False) -> Any:
+        if type(value) is slice and self.dynamic is not None:
+            return self.parts.of_slice(value, source)
+        self._guard(source, value, slot, replaced)
+        if isinstance(value, functools.partial):
+            return self.parts.of_partial(value, source)
+        return value
+
+    def _guard(self, source: Source, value: object, slot: tuple[Any, Any] | None, replaced: bool) -> None:
         if is_value(value):
             self.guards.append(ValueGuard(source, value, slot))
             if isinstance(value, enum.Enum):  # the very same, then
@@ -202,11 +215,6 @@ class GuardedState(Known):
         if isinstance(value, types.MethodType):
             self.read(source, "attribute", "__func__", value.__func__)
             self.read(source, "attribute", "__self__", value.__self__)
-        elif isinstance(value, functools.partial):
-            for name in ("func", "args", "keywords"):
-                self.read(source, "attribute", name, getattr(value, name))
-            self.containers.contents(value.args)
-            self.containers.contents(value.keywords)
 
     def _same_as_before(self, source: Source, value: object, known: Source | None) -> None:
         """Guard that a module or a function among the arguments is the very same, without keeping it alive."""
@@ -272,8 +280,7 @@ class GuardedState(Known):
                 self.guards.append(PartGuard(source, value, "type"))
             self.any_symbolic = True
             return self._number(value, source)
-        self._take(source, value, None)
-        return value
+        return self._take(source, value, None)
 
     # --- what the interpreter loads --------------------------------------------------------------------------------
 

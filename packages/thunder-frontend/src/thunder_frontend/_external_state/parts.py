@@ -1,0 +1,67 @@
+"""What is no more than its parts: slices and partial functions, of which each call may give others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from thunder_frontend._external_state.container_reads import ContainerReads
+from thunder_frontend._external_state.known import Known
+from thunder_guards import PartGuard
+from thunder_guards.sources import Source
+
+
+class Parts:
+    """Guards parts, and makes what is like the original of those that the program shall see: of dynamic numbers.
+
+    Args:
+        external: takes the guards.
+        containers: guards what arguments are held in.
+        loaded: guards what is found, with its arguments, as where interpreted code loads it.
+    """
+
+    def __init__(self, external: Known, containers: ContainerReads, loaded: Callable[..., Any]) -> None:
+        self._external, self._containers, self._loaded = external, containers, loaded
+        self._partials: dict[int, Any] = {}
+
+    def of_slice(self, value: slice, source: Source) -> slice:
+        """Guard a slice; return what the program shall see."""
+        self._external.guards.append(PartGuard(source, value, "type"))
+        before = value.start, value.stop, value.step
+        names = ("start", "stop", "step")
+        seen = [
+            self._loaded(self._external.read, source, "attribute", *pair) for pair in zip(names, before, strict=True)
+        ]
+        return slice(*seen) if _differ(seen, before) else value
+
+    def of_partial(self, value: functools.partial[Any], source: Source) -> functools.partial[Any]:
+        """Guard a partial function, which is found at ``source``; return what the program shall see."""
+        if self._external.source_of(value) is source:
+            self._partials[id(value)] = self._of_partial(value, source)
+        return self._partials.get(id(value), value)
+
+    def _of_partial(self, value: functools.partial[Any], source: Source) -> functools.partial[Any]:
+        for name in ("func", "args", "keywords"):
+            self._external.read(source, "attribute", name, getattr(value, name))
+        if type(value) is not functools.partial or value.__dict__:
+            self._containers.contents(value.args)
+            self._containers.contents(value.keywords)
+            return value
+        args, named = self._items(value.args), self._items(value.keywords)
+        if not _differ(args, value.args) and not _differ(named, value.keywords.values()):
+            return value
+        return functools.partial(value.func, *args, **dict(zip(value.keywords, named, strict=True)))
+
+    def _items(self, container: Any) -> list[Any]:
+        """Guard the items of a tuple or a dict; return what the program shall see of them."""
+        self._containers.structure(container)
+        pairs = container.items() if isinstance(container, dict) else enumerate(container)
+        seen = [self._loaded(self._containers.item, container, key, item) for key, item in pairs]
+        for part in seen:
+            self._containers.contents(part)
+        return seen
+
+
+def _differ(seen: Any, before: Any) -> bool:
+    return any([a is not b for a, b in zip(seen, before, strict=True)])

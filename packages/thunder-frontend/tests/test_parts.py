@@ -1,0 +1,108 @@
+"""Slices and partial functions with numbers that change from call to call."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from thunder_frontend import cache_misses, jit
+
+
+def scaled(x, factor, shift=0.0):
+    return x * factor + shift
+
+
+def taken(x, window):
+    return x[window]
+
+
+def between(x, window):
+    start, stop, step = window.indices(x.shape[0])
+    return x[start:stop:step] * (window.stop - window.start)
+
+
+def called(x, function):
+    return function(x)
+
+
+def called_twice(x, function, again):
+    return function(x) + again(x), function is again
+
+
+def handed_on(x, function):
+    return sum(map(function, [x, x + 1]))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.window, self.activation = slice(0, 3), torch.relu
+
+    def forward(self, x):
+        return self.activation(x[self.window]) + self.activation(x)[self.window]
+
+
+X = torch.randn(40)
+CALLS = {
+    "a slice": (taken, lambda i: (X, slice(i + 2, 2 * i + 5)), 2),
+    "a slice to the end": (taken, lambda i: (X, slice(-i - 2, None)), 2),
+    "a slice with steps": (taken, lambda i: (X, slice(None, 3 * i + 2, 2)), 2),
+    "slices in a tuple": (
+        lambda x, both: x[both[0]].sum() + x[both[1]],
+        lambda i: (X, (slice(i + 2), slice(5, 20 + i))),
+        2,
+    ),
+    "bounds of a slice": (between, lambda i: (X, slice(i + 2, 2 * i + 5)), 8),
+    "a partial function": (called, lambda i: (X, partial(scaled, factor=i + 1.5)), 2),
+    "by position": (called, lambda i: (X, partial(torch.mul, i + 2.5)), 2),
+    "two numbers": (called, lambda i: (X, partial(scaled, factor=i + 1.5, shift=2 * i + 3)), 2),
+    "one and a tensor": (called, lambda i: (X, partial(scaled, X * i, shift=2 * i + 3)), 2),
+    "one of two": (called, lambda i: (X, partial(scaled, factor=1.5, shift=2 * i + 3)), 2),
+    "another number of arguments": (
+        called,
+        lambda i: (X, partial(scaled, 2.5, **{"shift": i + 2.5} if i % 2 else {})),
+        3,
+    ),
+    "the same twice": (called_twice, lambda i: (X, *[partial(scaled, factor=i + 1.5)] * 2), 2),
+    "two": (called_twice, lambda i: (X, partial(scaled, factor=i + 1.5), partial(scaled, factor=2.5)), 2),
+    "other functions": (called, lambda i: (X, partial([torch.add, torch.mul][i % 2], i + 2.5)), 4),
+    "one that goes to C": (handed_on, lambda i: (X, partial(scaled, factor=i + 1.5)), 2),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_in_parts_are_dynamic(name):
+    function, arguments, programs = CALLS[name]
+    compiled = jit(function)
+    for i in range(8):
+        torch.testing.assert_close(compiled(*arguments(i)), function(*arguments(i)))
+    assert cache_misses(compiled) <= programs
+
+
+def test_parts_that_a_user_replaces_in_a_model():
+    model = Model()
+    compiled = jit(model)
+    for i in range(8):
+        model.window = slice(i + 2, 3 * i + 6)
+        model.activation = partial(nn.functional.leaky_relu, negative_slope=0.1 * i + 0.2)
+        torch.testing.assert_close(compiled(X), model(X))
+    assert cache_misses(compiled) <= 3
+
+
+def test_a_slice_of_constant_values_has_a_program_each():
+    compiled = jit(taken, cache="constant values")
+    for i in (2, 3, 2, 3):
+        assert torch.equal(compiled(X, slice(i, 9)), X[i:9])
+    assert cache_misses(compiled) == 2
+    assert torch.equal(compiled(X, slice(2, 9, 2)), X[2:9:2])
+    assert torch.equal(compiled(X, slice(True, 9)), X[1:9])
+    assert torch.equal(compiled(X, slice(torch.tensor(4), 9)), X[4:9])
+
+
+def test_a_partial_function_with_attributes_is_fixed():
+    compiled = jit(called)
+    for i in range(4):
+        function = partial(scaled, factor=i + 2.5)
+        function.name = i
+        assert torch.equal(compiled(X, function), function(X))
