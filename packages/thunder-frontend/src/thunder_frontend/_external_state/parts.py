@@ -23,7 +23,7 @@ class Parts:
 
     def __init__(self, external: Known, containers: ContainerReads, loaded: Callable[..., Any]) -> None:
         self._external, self._containers, self._loaded = external, containers, loaded
-        self._partials: dict[int, Any] = {}
+        self._partials: dict[int, functools.partial[Any]] = {}
 
     def of_slice(self, value: slice, source: Source) -> slice:
         """Guard a slice; return what the program shall see."""
