@@ -21,6 +21,7 @@ from thunder_guards.templates import Built, External
 from thunder_interpreter import DECLINED
 from thunder_ir import Proxy, TensorProxy
 from thunder_tracing.tensors.run_texts import RunText
+from thunder_tracing.tensors.sizes import fixed
 from thunder_tracing.tracer import Tracer
 
 T = torch.Tensor
@@ -59,6 +60,7 @@ class Prints:
         self, *values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False
     ) -> None:
         """Do what ``print`` does, later. A tensor is printed as it is now, without what autograd knows of it."""
+        sep, end = fixed(sep), fixed(end)
         if file is None and self._external.mutations.written_at(sys, "attribute", "stdout"):
             file = sys.stdout  # as contextlib.redirect_stdout has it
         source = None if file is None else self._external.source_of(file)
@@ -128,11 +130,15 @@ class Prints:
         if isinstance(value, (str, int, float, complex, type(None), Proxy)):
             return value
         if value.__class__ in (tuple, list):
-            return value.__class__([self._part(v) for v in value])
+            return value.__class__([self._item(value, index, item) for index, item in enumerate(value)])
         if value.__class__ is dict:
-            return {k: self._part(v) for k, v in value.items()}
+            return {key: self._item(value, key, item) for key, item in value.items()}
         source = self._external.source_of(value)
         return External(source) if source is not None else Built(Text, (str(value),))
+
+    def _item(self, container: Any, key: Any, item: Any) -> Any:
+        self._external.containers.structure(container)
+        return self._part(self._external.loaded(self._external.containers.item, container, key, item))
 
     def _contents(self, proxy: TensorProxy) -> Any:
         """A tensor's values, which nothing is written to later."""

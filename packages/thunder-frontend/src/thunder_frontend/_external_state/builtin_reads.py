@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._external_state.class_facts import class_of
-from thunder_frontend._external_state.dynamic_values import is_number
+from thunder_frontend._external_state.dynamic_values import is_loaded
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_frontend._external_state.native import UNLISTED, Native, file
 from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
@@ -101,11 +101,11 @@ def _get(external: GuardedState, container: Any, key: Any, *rest: Any) -> None:
 
 
 def _view(external: GuardedState, container: object, *rest: Any) -> None:
-    """Numbers that a view of a dict shows are guarded when they are looked at: they may be dynamic then."""
+    """Numbers and texts that a view of a dict shows are guarded when they are loaded: they may be dynamic then."""
     external.containers.structure(container)
     later = not isinstance(container, (OrderedDict, types.MappingProxyType))  # whose views are of other classes
     for key, value in pairs_of(container):
-        if not (later and is_number(value)):
+        if not (later and is_loaded(value)):
             external.containers.item(container, key, value)
 
 
@@ -137,7 +137,7 @@ def _nothing(external: GuardedState, *args: Any) -> None:
 
 SEARCHES = Native(reads=_nothing, calls=(), searches=True)
 TRUTH = Native(before=_bool, reads=_nothing, asks_objects=True)
-file(Native(reads=_nothing), isinstance, issubclass, operator.is_, operator.is_not, id, callable, type)
+file(Native(reads=_nothing), isinstance, issubclass, operator.is_, operator.is_not, id, callable, type, torch.is_tensor)
 file(TRUTH, bool, operator.truth, operator.not_)
 file(Native(reads=_structure, asks_objects=True), len)
 file(Native(before=_names), dir)

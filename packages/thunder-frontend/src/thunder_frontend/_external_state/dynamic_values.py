@@ -103,6 +103,11 @@ def is_number(value: object) -> TypeGuard[float]:
     return type(value) in NUMBERS or is_numpy_number(value)
 
 
+def is_loaded(value: object) -> bool:
+    """Whether something may be dynamic where interpreted code loads it, and is guarded there: a number or a text."""
+    return is_number(value) or type(value) is str
+
+
 class FirstDynamic(BeginAgain):
     """A program is the first in which something is dynamic: its acquisition begins again, prepared for that."""
 
@@ -228,6 +233,22 @@ class DynamicValues:
         if not (self.symbolic and self._changing.get(place)) or value in (0, 1):
             return False
         self._has_scalars |= is_scalar
+        self._begin_with_symbolic()
+        return True
+
+    def text(self, value: str, source: Source) -> bool:
+        """Whether to make dynamic a text that is found in an argument of the call: programs hand such on, unseen.
+
+        Raises:
+            FirstDynamic: it is the first.
+        """
+        if not self or not self._follows or not source.is_of_the_call():
+            return False
+        place = str(source)
+        if self._seen.setdefault(place, value) != value:
+            self._changing.setdefault(place, set()).add(0)
+        if not (self.symbolic and self._changing.get(place)):
+            return False
         self._begin_with_symbolic()
         return True
 

@@ -19,7 +19,7 @@ from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.attribute_reads import AttributeReads
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.container_reads import ContainerReads
-from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues, is_number
+from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues, is_loaded, is_number
 from thunder_frontend._external_state.function_reads import FunctionReads, is_made_anew
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
@@ -53,6 +53,7 @@ from thunder_guards.kinds import (
 from thunder_guards.mutations import Write
 from thunder_guards.sources import Place, Source, held
 from thunder_ir import NumberProxy
+from thunder_tracing.tensors.run_texts import Given, RunText
 
 
 class GuardedState(Known):
@@ -79,6 +80,7 @@ class GuardedState(Known):
         self._number = number
         self.dynamic = dynamic
         self._numbers: dict[Any, Any] = {}
+        self._texts: dict[object, RunText] = {}
         self.any_symbolic = False
         self.answers = Answers(self)
         self.stand_ins = StandIns(self, known_tensor)
@@ -138,7 +140,10 @@ class GuardedState(Known):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
         container = None if slot is None else slot[0]
-        if self.loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
+        if self.loads and type(value) is str:
+            if slot is None and self._is_open_text(value, Source(base, kind, key)):
+                return self._open_text(value, Source(base, kind, key), place)
+        elif self.loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
             return self._symbolic_number(value, Source(base, kind, key), place)
         if place in self._facts:
             return self._made.get(place, value)
@@ -177,6 +182,22 @@ class GuardedState(Known):
             self._numbers[place] = self._number(value, source)
             self.any_symbolic = True
         return self._numbers[place]
+
+    def _is_open_text(self, value: str, source: Source) -> bool:
+        return self.dynamic is not None and self.dynamic.text(value, source)
+
+    def _open_text(self, value: str, source: Source, place: object) -> RunText:
+        """Return what stands for a text that each call has its own of, and whose type alone is guarded."""
+
+        def fixed() -> str:
+            self.require(ValueGuard(source, value), place, "text")
+            return value
+
+        if place not in self._texts:
+            self.guards.append(PartGuard(source, value, "type"))
+            self._texts[place] = RunText(Given(source, fixed))
+            self.any_symbolic = True
+        return self._texts[place]
 
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None, replaced: bool = False) -> Any:
         if type(value) is slice and self.dynamic is not None:
@@ -280,18 +301,20 @@ class GuardedState(Known):
                 self.guards.append(PartGuard(source, value, "type"))
             self.any_symbolic = True
             return self._number(value, source)
+        if type(value) is str and self._is_open_text(value, source):
+            return self._open_text(value, source, str(source))
         return self._take(source, value, None)
 
     # --- what the interpreter loads --------------------------------------------------------------------------------
 
     def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
-        """Guard what interpreted code loads: only there does a number become dynamic.
+        """Guard what interpreted code loads: only there does a number, or a text, become dynamic.
 
         Args:
             read: guards what is found.
             where: its arguments, the value last.
         """
-        if self.dynamic is None or not is_number(where[-1]):
+        if self.dynamic is None or not is_loaded(where[-1]):
             return read(*where)
         self.loads = True
         try:

@@ -6,12 +6,12 @@ import operator
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CellType, CodeType, FrameType, FunctionType, GetSetDescriptorType
+from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import torch
 
-from thunder_frontend._external_state.builtin_reads import found_in_dict
+from thunder_frontend._external_state.builtin_reads import BUILTIN, found_in_dict
 from thunder_frontend._external_state.class_facts import type_of
 from thunder_frontend._external_state.given_numbers import numbers_given
 from thunder_frontend._external_state.guarded_state import GuardedState
@@ -52,8 +52,15 @@ from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
-ADDITIONS = frozenset(map(id, (operator.add, operator.iadd, RunText.__add__, RunText.__radd__)))
-"""What makes text of text that each call has its own of, by identity: comparing callables may run a user's code."""
+HAND_ON = frozenset(map(id, (
+    operator.add, operator.iadd, RunText.__add__, RunText.__radd__, torch.is_tensor,
+    list.append, list.insert, deque.append, deque.appendleft,
+)))  # fmt: skip
+"""What does not look at text that it is given, by identity: comparing callables may run a user's code."""
+HAND_ON_BY_NAME = frozenset({"append", "insert", "appendleft"})
+"""The same of lists and deques, as methods of one."""
+LEVELS = 4
+"""How many containers within each other are searched for such text."""
 NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray|RunText)\b")
 """How code in C calls a number that is symbolic, where it refuses it."""
 
@@ -299,9 +306,11 @@ class WatchSymbolic(Watch):
     def opaque_call(self, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
-        if id(fn) not in ADDITIONS:
-            _fix_texts(args, enumerate(args))
-            _fix_texts(kwargs, kwargs.items())
+        if not _hands_on(fn):
+            looks_within = self.external.any_symbolic and getattr(fn, "__module__", None) not in BUILTIN
+            levels = LEVELS if looks_within else 0
+            _fix_texts(args, enumerate(args), levels)
+            _fix_texts(kwargs, kwargs.items(), levels)
         if (fn is operator.getitem or fn is operator.setitem) and is_array(args[0]) and type(args[0]) is not RunArray:
             args[1] = map_values(fixed, args[1])  # NumPy asks the numbers in lists for no integers
         self._has_number = any([isinstance(value, NumberProxy) for value in (*args, *kwargs.values())])
@@ -341,8 +350,28 @@ class WatchSymbolic(Watch):
         return compared(fn, a, b)
 
 
-def _fix_texts(given: Any, items: Iterable[tuple[Any, Any]]) -> None:
-    """Give code in C the text that there is in place of one that each call has its own of."""
+def _hands_on(fn: Any) -> bool:
+    """Whether code in C does not look at text that it is given."""
+    if id(fn) in HAND_ON:
+        return True
+    return type(fn) is BuiltinFunctionType and type(fn.__self__) in (list, deque) and fn.__name__ in HAND_ON_BY_NAME
+
+
+def _fix_texts(given: Any, items: Iterable[tuple[Any, Any]], levels: int) -> None:
+    """Give code in C the text that there is in place of one that each call has its own of.
+
+    Args:
+        given: the arguments, or a container that the program made and that is among them.
+        items: keys and values of that.
+        levels: how far down the code may look into containers.
+    """
     for key, value in items:
         if type(value) is RunText:
             given[key] = value.fixed()
+        elif levels and type(value) is tuple:
+            made = list(value)
+            _fix_texts(made, enumerate(value), levels - 1)
+            if any([a is not b for a, b in zip(made, value, strict=True)]):
+                given[key] = tuple(made)
+        elif levels and type(value) in (list, dict):
+            _fix_texts(value, [*(value.items() if type(value) is dict else enumerate(value))], levels - 1)

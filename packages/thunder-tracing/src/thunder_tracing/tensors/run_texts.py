@@ -1,11 +1,13 @@
-"""Text of numbers that a program does not fix: each call makes its own, where it prints, returns or keeps it."""
+"""Text that a program does not fix: each call has its own, where it prints, returns or keeps it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from thunder_guards.templates import Built
+from thunder_guards.sources import Source
+from thunder_guards.templates import Built, External
 from thunder_ir import NumberProxy
 
 
@@ -14,30 +16,44 @@ def joined(*parts: str) -> str:
     return "".join(parts)
 
 
-class RunText:
-    """What user code holds in place of such a text. Whatever Python looks at of it fixes the numbers.
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Text that each call is given.
 
     Args:
-        parts: text, and templates of text, each of a format and what is formatted by it.
+        source: where it is found.
+        fixed: returns the text at hand, and fixes the program to it.
+    """
+
+    source: Source
+    fixed: Callable[[], str]
+
+
+class RunText:
+    """What user code holds in place of such a text. Whatever Python looks at of it fixes what it is made of.
+
+    Args:
+        parts: text, text that is given, and templates of text, each of a format and what is formatted by it.
     """
 
     __slots__ = ("parts",)
 
-    def __init__(self, *parts: str | Built) -> None:
+    def __init__(self, *parts: str | Given | Built) -> None:
         self.parts = parts
 
     @property
-    def template(self) -> Built:
-        """What builds the text in a call."""
-        return Built(joined, self.parts)
+    def template(self) -> Built | External:
+        """What finds, or builds, the text in a call."""
+        parts = [External(part.source) if isinstance(part, Given) else part for part in self.parts]
+        return parts[0] if len(parts) == 1 and isinstance(parts[0], External) else Built(joined, tuple(parts))
 
     def fixed(self) -> str:
-        """Return the text, and constrain the program to its numbers.
+        """Return the text, and constrain the program to what is in it.
 
         Raises:
-            UnknownNumberError: one of them is known only when the program runs.
+            UnknownNumberError: one of its numbers is known only when the program runs.
         """
-        return "".join([p if isinstance(p, str) else format(p.parts[0].fixed(), p.parts[1]) for p in self.parts])
+        return "".join(map(_fixed, self.parts))
 
     def __add__(self, other: object) -> Any:
         parts = _parts_of(other)
@@ -59,6 +75,12 @@ class RunText:
         return getattr(self.fixed(), name)
 
 
+def _fixed(part: str | Given | Built) -> str:
+    if isinstance(part, str):
+        return part
+    return part.fixed() if isinstance(part, Given) else format(part.parts[0].fixed(), part.parts[1])
+
+
 def _as_text(name: str) -> Callable[..., Any]:
     def method(self: RunText, *args: Any) -> Any:
         return getattr(str, name)(self.fixed(), *[a.fixed() if isinstance(a, RunText) else a for a in args])
@@ -71,7 +93,7 @@ for _name in "repr format eq ne lt le gt ge len contains iter getitem mul rmul m
     setattr(RunText, f"__{_name}__", _as_text(f"__{_name}__"))
 
 
-def _parts_of(text: object) -> tuple[str | Built, ...] | None:
+def _parts_of(text: object) -> tuple[str | Given | Built, ...] | None:
     return text.parts if isinstance(text, RunText) else (text,) if type(text) is str else None
 
 
@@ -82,4 +104,4 @@ def formatted(value: object, format_of: object = "") -> Any:
     return value if isinstance(value, RunText) and not format_of else NotImplemented
 
 
-__all__ = ["RunText", "formatted", "joined"]
+__all__ = ["Given", "RunText", "formatted", "joined"]
