@@ -3,6 +3,7 @@
 import collections
 import copy
 import dataclasses
+import io
 import json
 import os
 import pickle
@@ -221,3 +222,22 @@ def test_numbers_in_containers_are_printed(cache, capsys):
         print(*values)
         ours, expected = capsys.readouterr().out.splitlines()
         assert ours == expected
+
+
+LINES = io.StringIO()
+
+
+@pytest.mark.parametrize("cache", ["auto", "constant values"])
+@pytest.mark.parametrize(
+    "write", [lambda lines: LINES.writelines(lines), lambda lines: LINES.writelines([lines[1], "a", *lines])]
+)
+def test_lines_are_written(cache, write):
+    compiled = jit(lambda x, lines: (write(lines), x * 2)[1], cache=cache)
+    for i in range(4):
+        lines = [f"a{i}", f"b{i}"]
+        LINES.seek(0), LINES.truncate()
+        compiled(torch.ones(2), lines)
+        ours = LINES.getvalue()
+        LINES.seek(0), LINES.truncate()
+        write(lines)
+        assert ours == LINES.getvalue()

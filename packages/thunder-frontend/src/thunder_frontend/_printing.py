@@ -85,9 +85,9 @@ class Prints:
             return DECLINED
         self._sharp(f"it calls {method.__name__}(), which writes when all of a call is computed")
         self._external.fix_identity(stream)
-        args = tuple(
-            [a.fixed() if type(a) is RunText else list(a) if method.__name__ == "writelines" else a for a in args]
-        )
+        for given in args:
+            self._external.unwatched.escapes(given)
+        args = tuple([list(map(fixed, a)) if method.__name__ == "writelines" else fixed(a) for a in args])
         give = functools.partial(method, stream, *args)
         self._calls.later.append(Effect("warning", External(held(give, method.__name__)), None, None))
         return len(args[0]) if method.__name__ == "write" else None
