@@ -80,6 +80,17 @@ def by_a_number(model, i):
     return [model.first.register_forward_hook(scale)], {}
 
 
+def by_defaults(model, i):
+    kept, handles = {}, []
+    for name in ("first", "second"):
+
+        def keep(module, args, result, name=name, factor=i + 2):
+            kept[name] = result * factor
+
+        handles.append(model.get_submodule(name).register_forward_hook(keep))
+    return handles, kept
+
+
 def by_some_calls_only(model, i):
     return by_closure(model, i) if i % 2 else ([], {})
 
@@ -96,7 +107,7 @@ def by_other_forms(model, i):
 
 
 PROGRAMS = {
-    by_closure: 2, by_method: 2, before: 2, before_with_names: 2, several: 2, of_the_whole: 2, by_a_number: 3,
+    by_closure: 2, by_method: 2, before: 2, before_with_names: 2, several: 2, of_the_whole: 2, by_a_number: 3, by_defaults: 3,
     by_some_calls_only: 3, by_other_numbers_of_hooks: 5, by_other_forms: 4,
 }  # fmt: skip
 

@@ -48,7 +48,8 @@ class FunctionReads:
             source: how the program got at it.
         """
         external = self._external
-        external.guards += [PartGuard(source, function, part) for part in ("type", *PARTS)]
+        external.guards += [PartGuard(source, function, part) for part in ("type", *PARTS) if part != "__defaults__"]
+        self._defaults_given(function, source)
         external.guards.append(EmptyGuard(Source(source, "attribute", "__dict__")))
         external.know(function, source)
         closure = Source(source, "attribute", "__closure__")
@@ -58,6 +59,22 @@ class FunctionReads:
                 external.know(cell, here)
             else:
                 external.guards.append(IdentityGuard(here, cell) if known.is_held else SameObjectGuard(here, known))
+
+    def _defaults_given(self, function: FunctionType, source: Source) -> None:
+        """Guard how many defaults there are; which, where the program takes them: each call may give others."""
+        external, defaults = self._external, function.__defaults__
+        if defaults is None or external.source_of(defaults) is not None:  # it is a constant of the code
+            external.guards.append(PartGuard(source, function, "__defaults__"))
+            return
+        here = Source(source, "attribute", "__defaults__")
+        external.guards.append(PartGuard(here, defaults, "type"))
+        external.know(defaults, here)
+        self._reads.containers.length(defaults)
+
+    def runs_unseen(self, function: FunctionType) -> None:
+        """Guard what the defaults of a function are that was given, and that the interpreter does not call."""
+        if function.__defaults__ is not None and self._external.source_of(function) is not None:
+            self._reads.containers.contents(function.__defaults__)
 
     def entered(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Guard what a function that is about to run is made of; pass it the tensors among its defaults."""
@@ -89,6 +106,7 @@ class FunctionReads:
     def called_as_it_is(self, function: FunctionType) -> None:
         """Guard what a function is made of that is not interpreted; of PyTorch's, what they call by name, too."""
         self.made_of(function)
+        self.runs_unseen(function)
         if function.__code__ in self._native or not is_of_torch(function) or not runs_natively(function):
             return
         self._native.add(function.__code__)
@@ -175,10 +193,14 @@ class FunctionReads:
         first = code.co_argcount - len(defaults)
         for index in range(max(len(args), first), code.co_argcount):
             name = code.co_varnames[index]
+            if name in kwargs and index >= code.co_posonlyargcount:
+                continue
+            place = index - first
+            value = external.loaded(self._reads.containers.item, defaults, place, defaults[place])
             if index < code.co_posonlyargcount:
-                args.append(self._reads.containers.item(defaults, index - first, defaults[index - first]))
-            elif name not in kwargs:
-                kwargs[name] = self._reads.containers.item(defaults, index - first, defaults[index - first])
+                args.append(value)
+            else:
+                kwargs[name] = value
         for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
             if name in named and name not in kwargs:
                 kwargs[name] = self._reads.containers.item(named, name, named[name])

@@ -94,7 +94,7 @@ class GuardedState(Known):
         self.process = ProcessSettings(self.answers)
         self.settings = LibrarySettings(self.answers)
         self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)
-        self.parts = Parts(self, self.containers, self.loaded)
+        self.parts = Parts(self, self.containers)
         self._made: dict[Any, Any] = {}
         self.templates: dict[int, tuple[Any, Any]] = {}
         # what tracers ask
@@ -308,12 +308,7 @@ class GuardedState(Known):
     # --- what the interpreter loads --------------------------------------------------------------------------------
 
     def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
-        """Guard what interpreted code loads: only there does a number, or a text, become dynamic.
-
-        Args:
-            read: guards what is found.
-            where: its arguments, the value last.
-        """
+        """Guard what interpreted code loads: only there does a number, or a text, become dynamic."""
         if self.dynamic is None or not is_loaded(where[-1]):
             return read(*where)
         self.loads = True

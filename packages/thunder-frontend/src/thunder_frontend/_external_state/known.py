@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from thunder_frontend._external_state.weakly_held import WeaklyHeld
@@ -56,6 +56,15 @@ class Known(ABC):
             key: name, key or index.
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
+        """
+
+    @abstractmethod
+    def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
+        """Guard what interpreted code loads: only there does a number, or a text, become dynamic.
+
+        Args:
+            read: guards what is found.
+            where: its arguments, the value last.
         """
 
     @abstractmethod

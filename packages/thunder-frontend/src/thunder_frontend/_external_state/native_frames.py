@@ -99,6 +99,7 @@ class NativeFrames:
         for function in self._of(frame, [*local, *given]):
             if external.source_of(function) is None:
                 external.know(function, held(function, function.__qualname__))
+            self._functions.runs_unseen(function)
             self._functions.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
             reached += self._closure(function, names)
         for name in names.globals:

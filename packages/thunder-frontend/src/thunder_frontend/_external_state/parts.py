@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from thunder_frontend._external_state.container_reads import ContainerReads
@@ -18,11 +17,10 @@ class Parts:
     Args:
         external: takes the guards.
         containers: guards what arguments are held in.
-        loaded: guards what is found, with its arguments, as where interpreted code loads it.
     """
 
-    def __init__(self, external: Known, containers: ContainerReads, loaded: Callable[..., Any]) -> None:
-        self._external, self._containers, self._loaded = external, containers, loaded
+    def __init__(self, external: Known, containers: ContainerReads) -> None:
+        self._external, self._containers, self._loaded = external, containers, external.loaded
         self._partials: dict[int, functools.partial[Any]] = {}
 
     def of_slice(self, value: slice, source: Source) -> slice:
