@@ -14,7 +14,7 @@ from thunder_interpreter._natives import replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._traceback import interpreted_frame
-from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+from thunder_interpreter._types import DICT, HEAP_TYPE, MRO, python_function, raw_attribute
 
 keep_builtins(globals())
 
@@ -22,7 +22,10 @@ keep_builtins(globals())
 OBJECT_GET = object.__dict__["__getattribute__"]
 TYPE_GET = type.__dict__["__getattribute__"]
 MODULE_GET = vars(ModuleType)["__getattribute__"]
-PECULIAR_GET = (TYPE_GET, MODULE_GET, super.__dict__["__getattribute__"])
+SUPER_GET = super.__dict__["__getattribute__"]
+PECULIAR_GET = (TYPE_GET, MODULE_GET, SUPER_GET)
+OF_SUPER = tuple([super.__dict__[name].__get__ for name in ("__thisclass__", "__self_class__", "__self__")])
+"""What tells the class behind which a ``super`` object looks, and of which class and object."""
 OBJECT_SET = object.__dict__["__setattr__"]
 OBJECT_DELETE = object.__dict__["__delattr__"]
 TYPE_SET = type.__dict__["__setattr__"]
@@ -178,7 +181,9 @@ def falling_back(lookup: Call, fallback: object, obj: object, name: str) -> Prot
 
 
 def find_getter(machine: Machine, obj: object, cls: type, name: str, get: object) -> tuple[Any, list[Any]] | None:
-    """As ``instance_getter``, where classes and modules are asked."""
+    """As ``instance_getter``, where classes, modules and ``super`` objects are asked."""
+    if get is SUPER_GET:
+        return super_getter(machine, obj, name)
     if get is TYPE_GET:
         return class_getter(machine, obj, cls, name)
     if get is MODULE_GET and raw_attribute(cls, name) is not None:
@@ -200,7 +205,32 @@ def instance_getter(machine: Machine, obj: object, cls: type, name: str) -> tupl
     if found is None:
         return None
     kind = type(found)
+    if kind.__flags__ & HEAP_TYPE and not is_data(kind) and name in getattr(obj, "__dict__", ()):
+        return None
+    return descriptor_getter(machine, found, obj, cls, name)
+
+
+def super_getter(machine: Machine, asked: Any, name: str) -> tuple[Any, list[Any]] | None:
+    """As ``instance_getter``, for what ``super`` finds behind a class."""
+    start, cls, obj = [part(asked) for part in OF_SUPER]
+    if cls is None or name == "__class__":
+        return None
+    order = MRO(cls)
+    found = next((DICT(base)[name] for base in order[order.index(start) + 1 :] if name in DICT(base)), None)
+    if found is None:
+        return None
+    getter = descriptor_getter(machine, found, None if obj is cls else obj, cls, name)
+    if getter is not None and machine.load_attribute is not None:
+        machine.load_attribute(asked, name, found)
+    return getter
+
+
+def descriptor_getter(machine: Machine, found: Any, obj: object, cls: type, name: str) -> tuple[Any, list[Any]] | None:
+    """The Python function (and its arguments) that a descriptor calls for an attribute; ``None`` if it calls none."""
+    kind = type(found)
     if kind is property:
+        if obj is None:
+            return None
         if type(found.fget) in KINDS:
             tell_of_held(machine, cls, name, found)
             return found.fget, [obj]
@@ -209,10 +239,8 @@ def instance_getter(machine: Machine, obj: object, cls: type, name: str) -> tupl
         return None
     hook = raw_attribute(kind, "__get__")
     if not python_function(machine, hook):
-        if issubclass(kind, property) and python_function(machine, found.fget):
+        if issubclass(kind, property) and obj is not None and python_function(machine, found.fget):
             return found.fget, [obj]
-        return None
-    if not is_data(kind) and name in getattr(obj, "__dict__", ()):
         return None
     return hook, [found, obj, cls]
 

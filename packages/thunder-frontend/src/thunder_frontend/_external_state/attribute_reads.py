@@ -37,8 +37,8 @@ class AttributeReads:
     def found(self, obj: object, name: str, value: object) -> Any:
         """Guard ``obj.name``, found without running Python code."""
         if isinstance(obj, super):
-            self._classes.after(obj.__thisclass__, obj.__self_class__, name)  # type: ignore[attr-defined]
-            return value
+            start, cls = obj.__thisclass__, obj.__self_class__  # type: ignore[attr-defined]
+            return self._dynamic(cls, name, self._classes.after(start, cls, name), value)
         if isinstance(obj, type):
             return self._attribute_of_class(obj, name, value)
         if isinstance(obj, types.ModuleType) and self._external.source_of(obj) is None:

@@ -47,7 +47,7 @@ class ClassReads:
         self._index: dict[type, dict[int, list[str]]] = {}
         self._entered: set[tuple[type, Any]] = set()
         self._of_descriptors: dict[tuple[type, Any], bool] = {}
-        self._after: set[tuple[type, type, str]] = set()
+        self._after: dict[tuple[type, type, str], Any] = {}
         self._ordered: set[type] = set()
         self._absent: dict[type, tuple[Source, set[str]]] = {}
         self._operands: set[Any] = set()
@@ -125,13 +125,14 @@ class ClassReads:
         self._external.guards.append(self._external.weakly_held.guard(source, raw))
         self._external.hold_from(source, raw)
 
-    def after(self, start: type, cls: type, name: str) -> None:
-        """Guard what ``super(start, obj)`` finds under ``name`` for an ``obj`` of type ``cls``."""
-        if (start, cls, name) not in self._after:
-            self._after.add((start, cls, name))
+    def after(self, start: type, cls: type, name: str) -> Any:
+        """Return, and guard, what ``super(start, obj)`` finds under ``name`` for an ``obj`` of type ``cls``."""
+        place = (start, cls, name)
+        if place not in self._after:
             order = cls.__mro__
             self._order(cls)
-            self._in_turn(order[order.index(start) + 1 :], name)
+            self._after[place] = self._in_turn(order[order.index(start) + 1 :], name)
+        return self._after[place]
 
     def _order(self, cls: type) -> None:
         if cls not in self._ordered:
