@@ -54,9 +54,13 @@ class Derived(Base):
     def scaled(self):
         return super().factor
 
+    @property
+    def called(self):
+        return Base.drawn.__get__(self) + Base.counted.__get__(self, Base)
+
 
 @pytest.mark.parametrize("cache", ["auto", "constant values"])
-@pytest.mark.parametrize("name", ["counted", "setting", "doubled", "drawn", "scaled"])
+@pytest.mark.parametrize("name", ["counted", "setting", "doubled", "drawn", "scaled", "called"])
 def test_what_it_finds_is_not_stale(name, cache):
     compiled = jit(lambda owner, x: x * getattr(owner, name), cache=cache)
     ours, eager = Derived(), Derived()

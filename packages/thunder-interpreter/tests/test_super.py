@@ -2,7 +2,6 @@
 
 from thunder_interpreter import Callbacks, interpret
 
-
 NAME = "triple"
 
 
@@ -76,7 +75,8 @@ def program():
             ask()
         except AttributeError as error:
             errors.append(str(error))
-    return child.double, child.triple, child.found(), child.about(), Child.made(2), errors
+    by_name = Base.double.__get__(child), Base.double.__get__(child, Base), property.__get__(Base.triple, child)
+    return child.double, child.triple, child.found(), child.about(), Child.made(2), errors, by_name
 
 
 def test_it_finds_what_cpython_does():

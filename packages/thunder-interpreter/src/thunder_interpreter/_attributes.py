@@ -26,6 +26,7 @@ SUPER_GET = super.__dict__["__getattribute__"]
 PECULIAR_GET = (TYPE_GET, MODULE_GET, SUPER_GET)
 OF_SUPER = tuple([super.__dict__[name].__get__ for name in ("__thisclass__", "__self_class__", "__self__")])
 """What tells the class behind which a ``super`` object looks, and of which class and object."""
+PROPERTY_GET = property.__dict__["__get__"]
 OBJECT_SET = object.__dict__["__setattr__"]
 OBJECT_DELETE = object.__dict__["__delattr__"]
 TYPE_SET = type.__dict__["__setattr__"]
@@ -351,6 +352,15 @@ def getting(obj: object, name: str, default: object) -> Protocol:
         return (yield Call(getattr, obj, name))
     except AttributeError:
         return default
+
+
+@replaces(PROPERTY_GET)
+def special_property_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``property.__get__``, where it is called by name."""
+    if not kwargs and len(args) in (2, 3) and isinstance(args[0], property) and args[1] is not None:
+        if python_function(frame.machine, args[0].fget):
+            return call(frame, args[0].fget, [args[1]], {})
+    return call_native(frame, PROPERTY_GET, args, kwargs)
 
 
 @operation(hasattr, 2)
