@@ -141,3 +141,39 @@ def test_a_partial_function_with_attributes_is_fixed():
         function = partial(scaled, factor=i + 2.5)
         function.name = i
         assert torch.equal(compiled(X, function), function(X))
+
+
+class Grid(nn.Module):
+    """Keeps what it made for a shape until another one comes."""
+
+    def __init__(self, kept_as):
+        super().__init__()
+        self.kept_as, self.shape, self.made = kept_as, None, 0
+
+    def forward(self, x):
+        shape = self.kept_as(x)
+        if self.shape != shape:
+            self.shape, self.made = shape, self.made + 1
+            self.grid = torch.arange(x.shape[-1]) + shape[0]
+        return x + self.grid
+
+
+KEPT_AS = {
+    "a shape": lambda x: x.shape,
+    "part of a shape": lambda x: x.shape[-2:],
+    "a tuple": lambda x: tuple(x.shape),
+    "a tuple of two": lambda x: (x.shape[0], x.shape[-1] * 2),
+    "with a float": lambda x: (x.shape[0], x.shape[-1] / 2),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_AS)
+def test_a_shape_that_a_model_keeps_is_dynamic(name):
+    ours, eager = Grid(KEPT_AS[name]), Grid(KEPT_AS[name])
+    compiled = jit(ours)
+    for size in (2, 3, 4, 5, 6, 7, 7, 7, 6, 5, 5, 9, 10, 3):
+        x = torch.ones(size + 1, 3, size)
+        assert torch.equal(compiled(x), eager(x))
+        assert (ours.shape, type(ours.shape), ours.made) == (eager.shape, type(eager.shape), eager.made)
+        assert torch.equal(ours.grid, eager.grid)
+    assert cache_misses(compiled) <= 6

@@ -25,7 +25,7 @@ from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
 from thunder_frontend._external_state.native_frames import NativeFrames
 from thunder_frontend._external_state.native_state import NativeState
-from thunder_frontend._external_state.parts import Parts
+from thunder_frontend._external_state.parts import Parts, holds_numbers
 from thunder_frontend._external_state.process_settings import ProcessSettings
 from thunder_frontend._external_state.reads import Reads
 from thunder_frontend._external_state.stand_ins import StandIns
@@ -202,6 +202,8 @@ class GuardedState(Known):
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None, replaced: bool = False) -> Any:
         if type(value) is slice and self.dynamic is not None:
             return self.parts.of_slice(value, source)
+        if replaced and holds_numbers(value):
+            return self.parts.of_tuple(value, source)
         self._guard(source, value, slot, replaced)
         if isinstance(value, functools.partial):
             return self.parts.of_partial(value, source)
@@ -281,15 +283,19 @@ class GuardedState(Known):
 
         Each call would find another one than the last, such as the count of calls or the new state of a model.
         """
-        found = {}
+        found: dict[Place, type] = {}
         for write in self.mutations.writes():
             before, now = write.before, self.mutations.now(write)
             kind = now.python_type if isinstance(now, NumberProxy) else type(now)
             are_numbers = kind in NUMBERS and type(before) in NUMBERS
             are_objects = kind is type(before) and not isinstance(before, (*VALUES, *CODE, torch.nn.Module))
-            place = Source(self.source_of(write.target) or held(write.target, ""), write.kind, write.key).place
-            if (are_numbers or are_objects) and now is not before and place is not None:
-                found[place] = type(before)
+            source = Source(self.source_of(write.target) or held(write.target, ""), write.kind, write.key)
+            if source.place is None or now is before:
+                continue
+            if holds_numbers(before) and isinstance(now, tuple) and len(now) == len(before):
+                found |= self.parts.exchanged(source, before, now)
+            elif are_numbers or are_objects:
+                found[source.place] = type(before)
         return found
 
     def argument(self, value: Any, source: Source) -> Any:

@@ -1,14 +1,17 @@
-"""What is no more than its parts: slices and partial functions, of which each call may give others."""
+"""What is no more than its parts: slices, tuples of numbers and partial functions, which calls may find others of."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, TypeGuard
+
+import torch
 
 from thunder_frontend._external_state.container_reads import ContainerReads
 from thunder_frontend._external_state.known import Known
-from thunder_guards import PartGuard
-from thunder_guards.sources import Source
+from thunder_guards import LengthGuard, PartGuard
+from thunder_guards.sources import Place, Source
+from thunder_tracing.tensors.sizes import as_size
 
 
 class Parts:
@@ -32,6 +35,21 @@ class Parts:
             self._loaded(self._external.read, source, "attribute", *pair) for pair in zip(names, before, strict=True)
         ]
         return slice(*seen) if _differ(seen, before) else value
+
+    def of_tuple(self, value: tuple[Any, ...], source: Source) -> Any:
+        """Guard a shape, or a tuple of numbers; return what the program shall see."""
+        self._external.guards += [PartGuard(source, value, "type"), LengthGuard(source, value)]
+        seen = [self._loaded(self._external.read, source, "item", *pair) for pair in enumerate(value)]
+        return as_size(seen) if type(value) is torch.Size else tuple(seen)
+
+    def exchanged(self, source: Source, before: tuple[Any, ...], now: tuple[Any, ...]) -> dict[Place, type]:
+        """Return the places, of a tuple found at ``source`` and in it, at which a program puts other numbers."""
+        found: dict[Place, type] = {}
+        for index, (old, new) in enumerate(zip(before, now, strict=True)):
+            place = Source(source, "item", index).place
+            if old is not new and place is not None:
+                found[place] = type(old)
+        return found | {source.place: type(before)} if source.place is not None and found else {}
 
     def of_partial(self, value: functools.partial[Any], source: Source) -> functools.partial[Any]:
         """Guard a partial function, which is found at ``source``; return what the program shall see."""
@@ -59,6 +77,11 @@ class Parts:
         for part in seen:
             self._containers.contents(part)
         return seen
+
+
+def holds_numbers(value: object) -> TypeGuard[tuple[Any, ...]]:
+    """Whether something is a shape, or a tuple of numbers."""
+    return type(value) in (torch.Size, tuple) and bool(value) and all([type(n) in (int, float) for n in value])  # type: ignore[attr-defined]
 
 
 def _differ(seen: Any, before: Any) -> bool:
