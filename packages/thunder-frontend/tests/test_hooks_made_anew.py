@@ -91,6 +91,15 @@ def by_defaults(model, i):
     return handles, kept
 
 
+def by_a_default_that_is_kept_to(model, i):
+    kept = {}
+
+    def keep(module, args, result, kept=kept, owner=model):
+        kept[type(owner).__name__] = result
+
+    return [model.first.register_forward_hook(keep)], kept
+
+
 def by_some_calls_only(model, i):
     return by_closure(model, i) if i % 2 else ([], {})
 
@@ -108,6 +117,7 @@ def by_other_forms(model, i):
 
 PROGRAMS = {
     by_closure: 2, by_method: 2, before: 2, before_with_names: 2, several: 2, of_the_whole: 2, by_a_number: 3, by_defaults: 3,
+    by_a_default_that_is_kept_to: 2,
     by_some_calls_only: 3, by_other_numbers_of_hooks: 5, by_other_forms: 4,
 }  # fmt: skip
 

@@ -15,7 +15,6 @@ from thunder_frontend._library_code import module_calls
 from thunder_frontend._library_code.beneath_torch import called_by_name
 from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
 from thunder_guards import EmptyGuard, IdentityGuard, MembershipGuard, PartGuard, SameObjectGuard
-from thunder_guards.kinds import is_value
 from thunder_guards.mutations import is_empty
 from thunder_guards.sources import Source, held
 from thunder_interpreter import is_comprehension
@@ -211,13 +210,13 @@ PARTS = ("__code__", "__globals__", "__defaults__", "__kwdefaults__")
 
 
 def is_made_anew(value: object) -> typing.TypeGuard[FunctionType]:
-    """Whether a value is a function as each run of the code around it makes one: of code, variables and constants."""
+    """Whether a value is a function as each run of the code around it makes one: of code, variables and defaults."""
     if type(value) is not FunctionType:
         return False
     code = value.__code__
     if not code.co_flags & NESTED and code.co_name != "<lambda>":
         return False
-    return all(map(is_value, value.__defaults__ or ())) and value.__kwdefaults__ is None and not value.__dict__
+    return value.__kwdefaults__ is None and not value.__dict__
 
 
 def _cell(function: FunctionType, name: str) -> Any:
