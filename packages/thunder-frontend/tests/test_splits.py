@@ -417,6 +417,34 @@ def test_modules_that_each_call_makes_have_no_programs_of_their_own():
     assert counts[2:] == [counts[2]] * 4
 
 
+class Solver:
+    """Holds a module that a call made."""
+
+    def __init__(self, module):
+        self.module = module
+
+
+def advanced(solver, x):
+    return solver.module(x) * 2
+
+
+LINEAR = nn.Linear(3, 3)
+
+
+def solved(x):
+    return advanced(Solver(nn.Sequential(LINEAR, nn.Tanh())), x) * float(np.mean(x.detach().numpy()))
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_what_is_compiled_for_each_call_alone_is_left_to_python_in_the_end():
+    compiled, misses = jit(solved, fallback="split"), []
+    for _ in range(24):
+        x = torch.randn(4, 3)
+        torch.testing.assert_close(compiled(x), solved(x))
+        misses.append(sum([part.stats.cache_misses for part in compiled_function(compiled).parts()]))
+    assert misses[2] > misses[1] and misses[13] == misses[-1] < 16
+
+
 def _summed_by_numpy(x):
     return torch.from_numpy(np.asarray(x.detach())).sum()
 

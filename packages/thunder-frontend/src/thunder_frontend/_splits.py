@@ -24,6 +24,7 @@ from thunder_frontend._library_code.module_calls import MODULE_CALL, MODULE_CALL
 from thunder_frontend._library_code.native_code import is_own_operation, module_runs_natively
 from thunder_frontend._library_code.other_compilers import why_as_it_is
 from thunder_frontend._report import Report
+from thunder_frontend._stats import CompileStats
 from thunder_frontend._suspensions import CannotPause, Continuation, Pause, Paused, pause
 from thunder_guards.own_code import PACKAGES, name_in, package_of
 from thunder_interpreter import interpret, resume_raising
@@ -37,6 +38,8 @@ ALONE = 2
 """After how many runs of which nothing was compiled a frame is left to CPython."""
 DEPTH = 2
 """How deep containers among the arguments are searched for tensors."""
+VAIN = 12
+"""Programs of a function, none of which served a second call, after which it is not compiled any more."""
 
 
 class Lost:
@@ -254,7 +257,15 @@ class Splits:
             return function(*args, **kwargs)  # no later call is given these
         if made is None:
             made = self._functions[function] = self._make(function)
+        elif _is_in_vain(made):
+            return self.run(function, args, kwargs)
         return made(*args, **kwargs)
+
+
+def _is_in_vain(made: Any) -> bool:
+    """Whether a function was compiled again for each of many calls, such as one that gets objects of one call alone."""
+    stats: CompileStats = made.stats
+    return stats.cache_misses >= VAIN and stats.unserved >= stats.calls
 
 
 def _entry(function: object) -> Any:
