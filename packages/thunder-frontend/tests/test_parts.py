@@ -182,3 +182,38 @@ def test_a_shape_that_a_model_keeps_is_dynamic(name):
         assert (ours.shape, type(ours.shape), ours.made) == (eager.shape, type(eager.shape), eager.made)
         assert torch.equal(ours.grid, eager.grid)
     assert cache_misses(compiled) <= 6
+
+
+def kept(x, function):
+    return function(x), [function], function
+
+
+@pytest.mark.parametrize("make", [lambda i: partial(scaled, factor=i + 1.5), lambda i: partial(torch.mul, X * i)])
+def test_a_partial_function_is_kept_as_the_object_that_it_is(make):
+    compiled = jit(kept)
+    for i in range(4):
+        function = make(i)
+        result, (listed,), returned = compiled(X, function)
+        torch.testing.assert_close(result, function(X))
+        assert listed is function and returned is function
+
+
+class Remembers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shape, self.before = (0, 1), None
+
+    def forward(self, x):
+        self.before, self.shape = self.shape, tuple(x.shape)
+        return x * self.before[0], self.before
+
+
+def test_a_tuple_is_kept_as_the_object_that_it_is():
+    model = Remembers()
+    compiled = jit(model)
+    for i in range(6):
+        shape, x = model.shape, torch.ones(i + 2, 3)
+        result, before = compiled(x)
+        assert torch.equal(result, x * shape[0])
+        assert before == shape and model.before is before
+        assert model.shape == (i + 2, 3)

@@ -96,7 +96,6 @@ class GuardedState(Known):
         self.native_frames = NativeFrames(self, reads, self.functions, self.unwatched, self.states, self.settings)
         self.parts = Parts(self, self.containers)
         self._made: dict[Any, Any] = {}
-        self.templates: dict[int, tuple[Any, Any]] = {}
         # what tracers ask
         self.contents, self.keys = self.containers.contents, self.containers.keys
         self.item, self.deleted = self.containers.item, self.containers.deleted

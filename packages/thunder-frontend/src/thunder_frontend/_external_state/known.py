@@ -43,6 +43,8 @@ class Known(ABC):
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []
         self.mutations = MutationLog()
+        self.templates: dict[int, tuple[Any, Any]] = {}
+        """How each call finds or builds objects of the program, by their identity."""
         self.loads = False
         """Whether interpreted code loads the number that is being read, which may become dynamic then."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 
@@ -11,7 +11,13 @@ from thunder_frontend._external_state.container_reads import ContainerReads
 from thunder_frontend._external_state.known import Known
 from thunder_guards import LengthGuard, PartGuard
 from thunder_guards.sources import Place, Source
+from thunder_guards.templates import External
+from thunder_ir import NumberProxy
+from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import as_size
+
+
+Made = TypeVar("Made")
 
 
 class Parts:
@@ -34,13 +40,18 @@ class Parts:
         seen = [
             self._loaded(self._external.read, source, "attribute", *pair) for pair in zip(names, before, strict=True)
         ]
-        return slice(*seen) if _differ(seen, before) else value
+        return slice(*seen) if any([a is not b for a, b in zip(seen, before, strict=True)]) else value
 
     def of_tuple(self, value: tuple[Any, ...], source: Source) -> Any:
         """Guard a shape, or a tuple of numbers; return what the program shall see."""
         self._external.guards += [PartGuard(source, value, "type"), LengthGuard(source, value)]
         seen = [self._loaded(self._external.read, source, "item", *pair) for pair in enumerate(value)]
-        return as_size(seen) if type(value) is torch.Size else tuple(seen)
+        return self._standing_for(as_size(seen) if type(value) is torch.Size else tuple(seen), source)
+
+    def _standing_for(self, made: Made, source: Source) -> Made:
+        """Let the object that is found at ``source`` be where the program puts what it sees in its place."""
+        self._external.templates[id(made)] = (External(source), made)
+        return made
 
     def exchanged(self, source: Source, before: tuple[Any, ...], now: tuple[Any, ...]) -> dict[Place, type]:
         """Return the places, of a tuple found at ``source`` and in it, at which a program puts other numbers."""
@@ -65,9 +76,10 @@ class Parts:
             self._containers.contents(value.keywords)
             return value
         args, named = self._items(value.args), self._items(value.keywords)
-        if not _differ(args, value.args) and not _differ(named, value.keywords.values()):
+        if not any([isinstance(part, (NumberProxy, RunText)) for part in (*args, *named)]):
             return value
-        return functools.partial(value.func, *args, **dict(zip(value.keywords, named, strict=True)))
+        made = functools.partial(value.func, *args, **dict(zip(value.keywords, named, strict=True)))
+        return self._standing_for(made, source)
 
     def _items(self, container: Any) -> list[Any]:
         """Guard the items of a tuple or a dict; return what the program shall see of them."""
@@ -82,7 +94,3 @@ class Parts:
 def holds_numbers(value: object) -> TypeGuard[tuple[Any, ...]]:
     """Whether something is a shape, or a tuple of numbers."""
     return type(value) in (torch.Size, tuple) and bool(value) and all([type(n) in (int, float) for n in value])  # type: ignore[attr-defined]
-
-
-def _differ(seen: Any, before: Any) -> bool:
-    return any([a is not b for a, b in zip(seen, before, strict=True)])
