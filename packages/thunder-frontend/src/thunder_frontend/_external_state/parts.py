@@ -16,7 +16,6 @@ from thunder_ir import NumberProxy
 from thunder_tracing.tensors.run_texts import RunText
 from thunder_tracing.tensors.sizes import as_size
 
-
 Made = TypeVar("Made")
 
 
