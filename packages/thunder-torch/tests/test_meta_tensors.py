@@ -11,7 +11,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from thunder_ir import TensorProxy, devices, dtypes
 from thunder_torch.convert import proxy_of
-from thunder_torch.meta_tensors import told_on_meta
+from thunder_torch.fake_modes import fake_outputs
+from thunder_torch.meta_tensors import outputs_on_meta, told_on_meta
 from thunder_torch.metadata import connected_to
 from thunder_torch.specs import TensorSpec, map_tensors, spec_of_result
 
@@ -103,3 +104,36 @@ print(sorted({"sympy", "torch.distributed.tensor", "torch._dynamo"} & set(sys.mo
 def test_layers_of_usual_models_load_nothing():
     run = subprocess.run([sys.executable, "-c", LAYERS], check=True, capture_output=True, text=True)
     assert run.stdout.strip() == "[]"
+
+
+PROGRAMS = {
+    "elementwise": lambda x, y: (x + y.exp(), (x * 2).relu(), x.tanh().transpose(0, 1) - 1),
+    "reduced": lambda x, y: (x.sum(0, keepdim=True) + y, (x - y.amax(-1, keepdim=True)).exp(), x.mean((0, 2))),
+    "views": lambda x, y: (x.permute(2, 0, 1, 3) * 2, y.flip(1) + x, x[:, 1:] * y[:, :-1], x.unsqueeze(1) + y),
+    "copies": lambda x, y: (x.reshape(-1) * 2, torch.cat([x, y], 1), x.contiguous() + y, torch.where(x > 0, x, y)),
+    "pooled": lambda x, y: (F.max_pool2d(x, 2), F.avg_pool2d(x + y, 2)),
+}
+LAID_OUT = {
+    "in rows": lambda: torch.randn(2, 3, 4, 6),
+    "channels last": lambda: torch.randn(2, 3, 4, 6).to(memory_format=torch.channels_last),
+    "turned": lambda: torch.randn(6, 4, 3, 2).permute(3, 2, 1, 0),
+    "spread": lambda: torch.randn(2, 1, 4, 1).expand(2, 3, 4, 6),
+    "sliced": lambda: torch.randn(2, 3, 4, 12)[..., ::2],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("first", LAID_OUT)
+@pytest.mark.parametrize("second", LAID_OUT)
+def test_outputs_lie_on_the_meta_device_as_on_a_cpu(program, first, second):
+    inputs = [LAID_OUT[first](), LAID_OUT[second]()]
+    real = PROGRAMS[program](*inputs)
+    for outputs in (outputs_on_meta(PROGRAMS[program], inputs), fake_outputs(PROGRAMS[program], inputs)):
+        assert [(t.shape, t.stride(), t.dtype) for t in outputs] == [(t.shape, t.stride(), t.dtype) for t in real]
+
+
+@pytest.mark.parametrize("function", [lambda x: (x * x.sum().item(),), lambda x: (x + torch.ones(2),)])
+def test_what_is_not_told_on_the_meta_device_is_left_to_fake_tensors(function):
+    assert outputs_on_meta(function, [torch.ones(2)]) is None
+    assert outputs_on_meta(torch.atleast_1d, [torch.ones(2).to_sparse()]) is None
+    assert outputs_on_meta(torch.atleast_1d, [torch.ones(2, device="meta")]) is None

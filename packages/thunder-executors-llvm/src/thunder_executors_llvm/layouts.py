@@ -12,6 +12,7 @@ from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 from thunder_loops import POOLING, row_major_strides
 from thunder_prims import flip, matmul, stride_order, transpose
 from thunder_torch.fake_modes import fake_outputs
+from thunder_torch.meta_tensors import outputs_on_meta
 
 REORDERS = frozenset({transpose, flip})
 """Prims whose results lie in another order than rows; what is computed of them follows."""
@@ -67,14 +68,15 @@ def output_strides(
         strict: what :func:`keeps_rows` says.
         inputs: tensors and numbers.
         shapes: of the outputs.
-        eager: computes the outputs by PyTorch; it is run on fake tensors.
+        eager: computes the outputs by PyTorch; it is run on tensors without data.
     """
     tensors = [(number, t) for number, t in enumerate(inputs) if isinstance(t, torch.Tensor)]
     if strict is not None and all(
         [lies_in_rows(t) and (n not in strict or _has_strides_of_rows(t)) for n, t in tensors]
     ):
         return [row_major_strides(shape) for shape in shapes]
-    return [tuple(t.stride()) for t in fake_outputs(eager, inputs)]
+    found = outputs_on_meta(eager, inputs)
+    return [tuple(t.stride()) for t in (fake_outputs(eager, inputs) if found is None else found)]
 
 
 def _has_strides_of_rows(tensor: torch.Tensor) -> bool:

@@ -6,7 +6,7 @@ its distributed tensors, which takes longer than most programs take to compile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +23,7 @@ from thunder_torch.traits import Trait, has_trait, is_pytorchs
 from thunder_torch.watched_draws import watching
 from thunder_torch.without_compilers import leave_compilers_alone
 
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 OWN = __name__.partition(".")[0]
 """Where the operations are defined that Thunder adds to PyTorch's: of these, too, it is known."""
 
@@ -91,6 +92,37 @@ def on_meta(
         try:
             return function(*given, **named), meta.made
         except Exception:  # there is no kernel, or what the call raises is said better of tensors of the CPU
+            return None
+
+
+def outputs_on_meta(function: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor] | None:
+    """Return what a function returns, on the meta device: in a tenth of the time that fake tensors take.
+
+    Args:
+        function: returns tensors; of PyTorch's operations that lay out tensors of the CPU and of the meta device alike.
+        inputs: tensors, and numbers.
+
+    Returns:
+        ``None`` where an input is no plain tensor of the CPU, or the function fails: fake tensors tell, or say why.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.meta_tensors import outputs_on_meta
+        >>> [t.stride() for t in outputs_on_meta(lambda x: (x.t() + 1, x), [torch.ones(2, 3)])]
+        [(1, 3), (3, 1)]
+    """
+    given = []
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            if type(value) not in PLAIN or value.device.type != "cpu" or value.layout is not torch.strided:
+                return None
+            value = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        given.append(value)
+    leave_compilers_alone()
+    with plainly(), answered_plainly(on_meta=True):
+        try:
+            return list(function(*given))
+        except Exception:  # it makes tensors of the CPU beside these, or asks for a value
             return None
 
 
