@@ -9,6 +9,7 @@ between two calls, puts another: a program that fixed them would serve no other 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -106,6 +107,11 @@ def is_number(value: object) -> TypeGuard[float]:
 def is_loaded(value: object) -> bool:
     """Whether something may be dynamic where interpreted code loads it, and is guarded there: a number or a text."""
     return is_number(value) or type(value) is str
+
+
+def has_loaded(value: object) -> bool:
+    """Whether something is of a kind that may be, or may have such among its parts."""
+    return is_loaded(value) or type(value) in (slice, tuple, torch.Size, functools.partial)
 
 
 class FirstDynamic(BeginAgain):

@@ -19,7 +19,7 @@ from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.attribute_reads import AttributeReads
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.container_reads import ContainerReads
-from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues, is_loaded, is_number
+from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues, has_loaded, is_number
 from thunder_frontend._external_state.function_reads import FunctionReads, is_made_anew
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
@@ -130,7 +130,7 @@ class GuardedState(Known):
 
     def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
         """Guard ``value``, found at ``key`` of an external object; return what the program shall see."""
-        replaced = False
+        replaced, opens = False, self.loads and not (slot is not None and type(slot[0]) is types.MappingProxyType)
         if self.dynamic is not None and (slot is not None or is_made_anew(value)):
             replaced = self.dynamic.is_exchanged(value, base, kind, key)
             slot = None if replaced else slot
@@ -144,7 +144,7 @@ class GuardedState(Known):
                 return self._open_text(value, Source(base, kind, key), place)
         elif self.loads and is_number(value) and self.makes_symbolic(value, Source(base, kind, key), container):
             return self._symbolic_number(value, Source(base, kind, key), place)
-        if place in self._facts:
+        if place in self._facts and (opens or place not in self._made):
             return self._made.get(place, value)
         self._facts.add(place)
         if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
@@ -152,7 +152,11 @@ class GuardedState(Known):
                 self.hold(value, str(Source(base, kind, key)))
             return value
         logged = len(self.log)
-        seen = self._take(Source(base, kind, key), value, slot, replaced)
+        loads, self.loads = self.loads, opens
+        try:
+            seen = self._take(Source(base, kind, key), value, slot, replaced)
+        finally:
+            self.loads = loads
         del self.log[logged:]  # who reads it again notes what follows from it again
         if seen is not value:
             self._made[place] = seen
@@ -198,10 +202,10 @@ class GuardedState(Known):
             self.any_symbolic = True
         return self._texts[place]
 
-    def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None, replaced: bool = False) -> Any:
-        if type(value) is slice and self.dynamic is not None:
+    def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None, replaced: bool = False) -> Any:
+        if self.loads and type(value) is slice and self.dynamic is not None:
             return self.parts.of_slice(value, source)
-        if replaced and holds_numbers(value):
+        if self.loads and replaced and holds_numbers(value):
             return self.parts.of_tuple(value, source)
         self._guard(source, value, slot, replaced)
         if isinstance(value, functools.partial):
@@ -308,13 +312,13 @@ class GuardedState(Known):
             return self._number(value, source)
         if type(value) is str and self._is_open_text(value, source):
             return self._open_text(value, source, str(source))
-        return self._take(source, value, None)
+        return self.loaded(self._take, source, value)
 
     # --- what the interpreter loads --------------------------------------------------------------------------------
 
     def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
         """Guard what interpreted code loads: only there does a number, or a text, become dynamic."""
-        if self.dynamic is None or not is_loaded(where[-1]):
+        if self.dynamic is None or not has_loaded(where[-1]):
             return read(*where)
         self.loads = True
         try:
