@@ -58,8 +58,12 @@ class ContainerReads:
         if is_buffer(container):
             self._external.unwatched.escapes(container)
             return value
-        if isinstance(key, slice):
-            self.elements(container)
+        if isinstance(key, slice):  # what comes out is a new container of items that stay what they are
+            loads, self._external.loads = self._external.loads, False
+            try:
+                self.elements(container)
+            finally:
+                self._external.loads = loads
             return value
         if self._was_written(container, key):
             return self._stand_ins.of(value)

@@ -111,7 +111,12 @@ def is_loaded(value: object) -> bool:
 
 def has_loaded(value: object) -> bool:
     """Whether something is of a kind that may be, or may have such among its parts."""
-    return is_loaded(value) or type(value) in (slice, tuple, torch.Size, functools.partial)
+    return is_loaded(value) or type(value) in (slice, functools.partial) or holds_numbers(value)
+
+
+def holds_numbers(value: object) -> TypeGuard[tuple[Any, ...]]:
+    """Whether something is a shape, or a tuple of numbers."""
+    return type(value) in (torch.Size, tuple) and bool(value) and all([type(n) in NUMBERS for n in value])  # type: ignore[attr-defined]
 
 
 class FirstDynamic(BeginAgain):

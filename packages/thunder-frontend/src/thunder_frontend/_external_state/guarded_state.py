@@ -19,13 +19,19 @@ from thunder_frontend._external_state.answers import Answers
 from thunder_frontend._external_state.attribute_reads import AttributeReads
 from thunder_frontend._external_state.class_reads import ClassReads
 from thunder_frontend._external_state.container_reads import ContainerReads
-from thunder_frontend._external_state.dynamic_values import NUMBERS, DynamicValues, has_loaded, is_number
+from thunder_frontend._external_state.dynamic_values import (
+    NUMBERS,
+    DynamicValues,
+    has_loaded,
+    holds_numbers,
+    is_number,
+)
 from thunder_frontend._external_state.function_reads import FunctionReads, is_made_anew
 from thunder_frontend._external_state.known import Known
 from thunder_frontend._external_state.library_settings import LibrarySettings
 from thunder_frontend._external_state.native_frames import NativeFrames
 from thunder_frontend._external_state.native_state import NativeState
-from thunder_frontend._external_state.parts import Parts, holds_numbers
+from thunder_frontend._external_state.parts import Parts
 from thunder_frontend._external_state.process_settings import ProcessSettings
 from thunder_frontend._external_state.reads import Reads
 from thunder_frontend._external_state.stand_ins import StandIns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -91,8 +91,3 @@ class Parts:
         for part in seen:
             self._containers.contents(part)
         return seen
-
-
-def holds_numbers(value: object) -> TypeGuard[tuple[Any, ...]]:
-    """Whether something is a shape, or a tuple of numbers."""
-    return type(value) in (torch.Size, tuple) and bool(value) and all([type(n) in (int, float) for n in value])  # type: ignore[attr-defined]
