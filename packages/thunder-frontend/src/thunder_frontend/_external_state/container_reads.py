@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import operator
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -59,11 +60,8 @@ class ContainerReads:
             self._external.unwatched.escapes(container)
             return value
         if isinstance(key, slice):  # what comes out is a new container of items that stay what they are
-            loads, self._external.loads = self._external.loads, False
-            try:
+            with self._not_loading():
                 self.elements(container)
-            finally:
-                self._external.loads = loads
             return value
         if self._was_written(container, key):
             return self._stand_ins.of(value)
@@ -196,14 +194,20 @@ class ContainerReads:
             return
         if is_buffer(container):
             self._external.unwatched.escapes(container)
-        loads, self._external.loads = self._external.loads, False  # what is in it stays the numbers that it is
-        try:
+        with self._not_loading():
             self.structure(container)
             if isinstance(container, deque):  # what is added may push others out
                 self._external.read(source, "attribute", "maxlen", container.maxlen)
             if isinstance(container, (*DICTS, *LISTS)):
                 for value in self.items(container):
                     self.contents(value)
+
+    @contextmanager
+    def _not_loading(self) -> Iterator[None]:
+        """Let what is in a container stay the numbers that it is: interpreted code does not load it."""
+        loads, self._external.loads = self._external.loads, False
+        try:
+            yield
         finally:
             self._external.loads = loads
 

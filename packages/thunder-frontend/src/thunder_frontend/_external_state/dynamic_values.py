@@ -116,7 +116,9 @@ def has_loaded(value: object) -> bool:
 
 def holds_numbers(value: object) -> TypeGuard[tuple[Any, ...]]:
     """Whether something is a shape, or a tuple of numbers."""
-    return type(value) in (torch.Size, tuple) and bool(value) and all([type(n) in NUMBERS for n in value])  # type: ignore[attr-defined]
+    if not isinstance(value, tuple) or type(value) not in (torch.Size, tuple):
+        return False
+    return bool(value) and all([type(number) in NUMBERS for number in value])
 
 
 class FirstDynamic(BeginAgain):
