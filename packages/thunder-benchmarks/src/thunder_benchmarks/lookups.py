@@ -11,7 +11,7 @@ import argparse
 import random
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,32 +55,35 @@ def specialised(difference: Difference, cache: str, count: int) -> Any:
     return module
 
 
-def hit(difference: Difference, module: Any, count: int, blocks: int = 5) -> float:
-    """Return the CPU µs of a call, whichever of the specialisations it is for: the best of several blocks."""
-    order = [i % count for i in range(PER_BLOCK)]
-    random.Random(0).shuffle(order)
-    for i in [*range(count)] * CALLS_BEFORE:
-        difference.call(module, i)
-    best = float("inf")
-    for _ in range(blocks):
-        begin = time.process_time()
-        for i in order:
+def hits(difference: Difference, modules: Mapping[int, Any], blocks: int = 7) -> dict[int, float]:
+    """Return the CPU µs of a call, whichever of the specialisations it is for, by their count.
+
+    The modules take turns, so that drift of the machine hits all alike, and the best of several blocks counts.
+    """
+    best = dict.fromkeys(modules, float("inf"))
+    orders = {count: [i % count for i in range(PER_BLOCK)] for count in modules}
+    for count, module in modules.items():
+        random.Random(0).shuffle(orders[count])
+        for i in [*range(count)] * CALLS_BEFORE:
             difference.call(module, i)
-        best = min(best, time.process_time() - begin)
-    return best / PER_BLOCK * 1e6
+    for _ in range(blocks):
+        for count, module in modules.items():
+            begin = time.process_time()
+            for i in orders[count]:
+                difference.call(module, i)
+            best[count] = min(best[count], time.process_time() - begin)
+    return {count: seconds / PER_BLOCK * 1e6 for count, seconds in best.items()}
 
 
 def measured(name: str, cache: str, counts: Sequence[int]) -> list[Row]:
     """Return what hits cost for each count of ways to call a module."""
     difference = DIFFERENCES[name]
-    found = []
-    for count in counts:
-        ways = min(count, difference.ways)
-        module = specialised(difference, cache, ways)
-        made = thunder.cache_misses(module)
-        found.append(Row(name, cache, count, made, hit(difference, module, ways)))
-        assert thunder.cache_misses(module) == made, "calls that were met before are hits"
-    return found
+    ways = {count: min(count, difference.ways) for count in counts}
+    modules = {way: specialised(difference, cache, way) for way in ways.values()}
+    made = {way: thunder.cache_misses(module) for way, module in modules.items()}
+    costs = hits(difference, modules)
+    assert {way: thunder.cache_misses(module) for way, module in modules.items()} == made, "these calls are hits"
+    return [Row(name, cache, count, made[way], costs[way]) for count, way in ways.items()]
 
 
 def lines_of(rows: Sequence[Row], counts: Sequence[int]) -> list[list[str]]:
