@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import copy
+import datetime
 import gc
 import importlib
 import io
@@ -12,7 +13,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 import traceback
 import types
 from pathlib import Path
@@ -256,7 +256,7 @@ def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_fra
         (lambda x: x + torch.rand(3, generator=torch.Generator()), "make it outside"),
         (lambda x: torch.add(x, x, out=x[:1]), "right shape"),
         (lambda x: torch.no_grad()(torch.Tensor.t_)(x.requires_grad_()), "use t"),
-        (lambda x: x.numpy(), "known only when the program runs"),
+        (lambda x: memoryview(x.numpy()), "number that is symbolic"),
         (lambda x: pickle.dumps(x), "save it outside"),
         (lambda x: torch.save(x, io.BytesIO()), "save it outside"),
         (lambda x: torch.profiler.profile().__enter__(), "start it around the call"),
@@ -283,7 +283,7 @@ def writes_a_global(x):
 
 
 def asks_the_time(x):
-    return x + time.time()
+    return x + datetime.datetime.now().microsecond
 
 
 @pytest.mark.parametrize("program", [asks_the_time])

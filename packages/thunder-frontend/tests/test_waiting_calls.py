@@ -12,7 +12,7 @@ from thunder_frontend import jit
 
 def odd(x):
     """Leaves PyTorch, and comes back."""
-    return x * float(np.tanh(x.detach().numpy().sum()))
+    return x * float(np.tanh(sum(memoryview(x.detach().numpy()))))
 
 
 class Made:
@@ -25,7 +25,7 @@ class Made:
 
 class MadeAtOnce:
     def __init__(self, x):
-        self.value = x * float(np.tanh(x.detach().numpy().sum()))
+        self.value = x * float(np.tanh(sum(memoryview(x.detach().numpy()))))
 
 
 class MadeList(list):
@@ -45,7 +45,7 @@ class Box:
         self.x = x
 
     def count(self):
-        return int(self.x.detach().numpy().sum())
+        return int(sum(memoryview(self.x.detach().numpy())))
 
     def __len__(self):
         return self.count()

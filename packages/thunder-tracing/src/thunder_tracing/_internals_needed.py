@@ -20,6 +20,7 @@ MISSING = fill(
         "torch._C._is_torch_function_mode_enabled",
         "torch._C._len_torch_function_stack",
         "torch._C._set_grad_enabled",
+        "torch._neg_view",
         "torch._subclasses.fake_tensor.DataDependentOutputException",
         "torch._subclasses.fake_tensor.DynamicOutputShapeException",
         "torch._subclasses.fake_tensor.FakeTensor",

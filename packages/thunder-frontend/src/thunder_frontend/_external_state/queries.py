@@ -69,8 +69,6 @@ for _module, _names in {
     file_named(OF_PROCESS, _module, _names)
 
 file(VARIES, os.urandom, os.times, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today)
-for _name in ("time", "perf_counter", "monotonic", "process_time", "thread_time"):
-    file(VARIES, getattr(time, _name), getattr(time, f"{_name}_ns"))
 file(Native(Answer.ASKED_AGAIN, fewest=1), time.localtime, time.ctime)  # what take a time, and without one the present
 file(Native(Answer.ASKED_AGAIN, fewest=2), time.strftime)
 file(Native(fewest=1), time.gmtime, time.asctime)

@@ -106,12 +106,12 @@ class Watch(Callbacks):
         """Keep what says that there is no program, or not yet: a handler of the user's is not meant for it."""
         if self.signal is None and isinstance(error, BeginAgain):
             self.signal = error
-        if not self.frames and isinstance(error, ThunderError):
-            self.frames = self.waiting()
         if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
             self.refusal = error
         if isinstance(error, TypeError) and self.refusal is None and NUMBERS.search(str(error)):
             self.refusal = UnknownNumberError(f"Python needs the value of a number that is symbolic: {error}")
+        if not self.frames and (self.refusal is not None or isinstance(error, ThunderError)):
+            self.frames = self.waiting()
         if isinstance(error, ImportError) and isinstance(error.name, str):
             self.external.answers.not_imported(error.name)
 

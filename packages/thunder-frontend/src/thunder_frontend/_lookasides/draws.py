@@ -21,6 +21,7 @@ from thunder_tracing.tensors.array_calls import on_arrays
 from thunder_tracing.tensors.recorded_arrays import recorded
 from thunder_tracing.tensors.run_arrays import run_arrays_in
 from thunder_tracing.tensors.sizes import fixed
+from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 IN_C: Any = random.Random.__base__
 OF_MODULE = ("seed", "sample", "ranf")
@@ -163,6 +164,8 @@ class Draws:
 
     def _on_arrays(self, function: Any) -> Callable[..., Any]:
         def called(*args: Any, **kwargs: Any) -> Any:
+            if args and type(args[0]) is TracedTensor:
+                args = (args[0].numpy(), *args[1:])
             found = run_arrays_in((args, kwargs))
             return found[0].do(on_arrays, function, args, kwargs) if found else DECLINED
 

@@ -26,6 +26,7 @@ from thunder_frontend._lookasides import transformer_encoders
 from thunder_frontend._lookasides.branches import Branches
 from thunder_frontend._lookasides.cached_functions import with_cache
 from thunder_frontend._lookasides.checks import checks
+from thunder_frontend._lookasides.clocks import clocks
 from thunder_frontend._lookasides.draws import Draws
 from thunder_frontend._lookasides.identities import identities
 from thunder_frontend._lookasides.in_place import IN_PLACE
@@ -83,6 +84,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
         **transforms(acquisition),
         **seeds.lookasides(),
         **Draws(acquisition).lookasides(),
+        **clocks(acquisition),
         **acquisition.inference_modes.lookasides(),
         **identities(acquisition),
         **_of_control_flow(acquisition),

@@ -200,6 +200,9 @@ def _is_instance(value: Any, classes: Any) -> Any:
 
 
 def _formatted(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 2 and args[1] and type(args[0]) is RunArray and args[0].is_scalar:
+        number = args[0].item()  # which NumPy formats in its place
+        args = (number, args[1]) if isinstance(number, (IntegerProxy, FloatProxy)) else args
     made = formatted(*args) if len(args) in (1, 2) and not kwargs else NotImplemented
     if made is NotImplemented and not kwargs and (len(args) == 1 or args[1:] and type(args[1]) is str and not args[1]):
         made = shown(args[0])

@@ -280,6 +280,10 @@ class Calls(Recorder):
 
     def known_truth(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return what a tensor holds, for Python to branch on; ``None`` if only the run of the program tells."""
+        return self.known_of_inputs(tensor)
+
+    def known_of_inputs(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds that is computed of integers among the inputs, if the program is one for these."""
         known = None if self.known is None else self.known.ask(self.value(tensor))
         if known is not None:
             self.changes += 1  # other modules called in the same way may be told otherwise

@@ -13,13 +13,18 @@ from thunder_guards.kinds import NumPyScalar, is_array, is_value
 from thunder_ir import FloatProxy, IntegerProxy, NumberProxy, is_unknown, map_values, values_in
 from thunder_torch import opaque_call
 from thunder_torch.opaque import call_of
+from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.bailouts import TAGS
 from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, Written, as_tensor, numpy, on_arrays
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.known_values import ValueSpecialisation
 from thunder_tracing.tensors.run_arrays import RunArray, run_arrays_in
 from thunder_tracing.tensors.sizes import fixed
+from thunder_tracing.tensors.write_calls import WriteCalls
 
+T = torch.Tensor
+NATIVE: Any = T
 EXAMPLES = 2
 """How many examples there are of each: where they are not alike, what comes of them is not known."""
 
@@ -37,6 +42,52 @@ def _on_arrays(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...]
         if not one.is_scalar and is_array(made[0]) and numpy().may_share_memory(one.example, made[0]):
             return _view(calls, one.root, made)
     return _computed(calls, function, given, made)
+
+
+@answers(T.numpy)
+def _of_tensor(calls: WriteCalls, tensor: T, *, force: bool = False) -> Any:
+    """Return what stands for the array that shares the memory of a tensor.
+
+    Raises:
+        DataDependentError: of a tensor of no known layout.
+    """
+    known = calls.known_of_inputs(tensor) if calls.specialised_on is ValueSpecialisation.ALL else None
+    if known is not None:
+        return known.numpy(force=force)
+    calls.changes += 1  # a module that does the same may be given others
+    if force:
+        for function in (T.detach, T.cpu, T.resolve_conj, T.resolve_neg):
+            tensor = calls(function, (tensor,), {})
+    traced = calls.traced(tensor)
+    if has_unknown_sizes([traced._proxy]) or calls.levels.stack:
+        raise DataDependentError("an array of NumPy is made of a tensor of which only the run tells the sizes")
+    strides = [fixed(step) for step in calls(T.stride, (tensor,), {})]
+    shape = [fixed(size) for size in calls.value(traced).shape]
+    if any([step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)]):
+        raise DataDependentError("an array of NumPy is made of a tensor whose elements lie in one place")
+    with torch._C.DisableTorchFunction():
+        fake = calls.layouts.fake(traced)
+        like = torch.empty_strided(shape, strides, dtype=fake.dtype, device=fake.device)
+        like = torch._neg_view(like) if fake.is_neg() else like.conj() if fake.is_conj() else like
+        like.requires_grad_(calls.requires_grad(traced)).numpy()  # which raises what it raises in eager
+        examples = tuple([_filled(like, mixed).numpy() for mixed in (False, True)])
+        return RunArray(calls, calls(NATIVE.data.__get__, (tensor,), {}), examples)
+
+
+def _filled(like: T, mixed: bool) -> T:
+    """Return a tensor that lies in memory as another does.
+
+    Args:
+        like: the other.
+        mixed: whether some elements are negative, or some integers are not zero: shapes that follow from values differ.
+    """
+    size = like.numel()
+    chosen = torch.arange(size) % 2 == 0 if mixed else torch.zeros(size, dtype=torch.bool)
+    if like.dtype.is_floating_point or like.dtype.is_complex:
+        values = torch.randn(size, generator=torch.Generator().manual_seed(0), dtype=torch.float64).abs()
+        chosen = torch.where(chosen, -values, values)
+    made = torch.empty_like(like, requires_grad=False)
+    return made.copy_(chosen.view(like.shape))
 
 
 def _computed(calls: Calls, function: Any, given: tuple[Any, Any], examples: tuple[Any, ...]) -> Any:
@@ -71,7 +122,7 @@ def _write(calls: Calls, function: Any, args: Any, kwargs: Any, refused: ReadOnl
             spread = 0 in owner.example.strides  # to which NumPy does not write, either
             if not alike or spread or not itself and returned[0] is not None:
                 break
-            calls(torch.Tensor.copy_, (owner.tensor, made.tensor), {})
+            calls(T.copy_, (owner.tensor, made.tensor), {})
             for example, now in zip(owner._examples, made._examples, strict=True):
                 example[...] = now
             return owner if itself else None
@@ -162,7 +213,8 @@ def _view(calls: Calls, root: RunArray, made: tuple[Any, ...]) -> Any:
     in_order = root.example.flags.forc and all([s >= 0 and s % size == 0 for s in (*strides, offset)])
     if bounds or dtype != root.example.dtype or not in_order or type(first) is not numpy().ndarray:
         raise DataDependentError("the program views an array that only its run brings in a way that tensors cannot")
-    place = (shape, tuple([s // size for s in strides]), offset // size)
+    begin = calls(T.storage_offset, (root.tensor,), {})
+    place = (shape, tuple([s // size for s in strides]), begin + offset // size)
     examples = [numpy().ndarray(shape, dtype, r.ravel("K"), offset, strides) for r in root._examples]
     return RunArray(calls, calls(torch.as_strided, (root.tensor, *place), {}), tuple(examples), root)
 

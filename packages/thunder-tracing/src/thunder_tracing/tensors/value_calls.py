@@ -83,7 +83,7 @@ _TEXT = (
     "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
     "as in print('x is', x), which each call does; or return it, and make the text outside"
 )
-_WHY_NOT: dict[Any, str] = {T.numpy: _ARRAY, T.__array__: _ARRAY, T.__repr__: _TEXT, T.__format__: _TEXT}
+_WHY_NOT: dict[Any, str] = {T.__array__: _ARRAY, T.__repr__: _TEXT, T.__format__: _TEXT}
 
 
 @answers_each(T.__complex__, T.__index__, *_WHY_NOT)
