@@ -15,6 +15,7 @@ READ = {
     "with the tensor": lambda x: (lambda y: (y, y.numpy()))(x * 2),
     "an input": lambda x: x.numpy(),
     "part of an input": lambda x: x[1:].numpy()[:, 0],
+    "every other one": lambda x: (x[:, ::2].numpy(), x[:, ::2].numpy() + 1, x[:, ::2].numpy().strides),
     "transposed": lambda x: x.T.numpy() + 1,
     "a number": lambda x: x * float(x.numpy().mean()),
     "indices": lambda x: x[x.argmax(1).numpy()],
@@ -139,8 +140,9 @@ def test_what_has_no_array_raises_what_eager_raises(make):
         lambda x: np.unique((x > 0).numpy()),
         lambda x: x.numpy().tobytes(),
         lambda x: x[:1].expand(4, 3).numpy(),
+        lambda x: x[:, ::2].numpy()[:, 1],
     ],
-    ids=["of a shape that values tell", "distinct values", "bytes", "of spread elements"],
+    ids=["of a shape that values tell", "distinct values", "bytes", "of spread elements", "part of what has gaps"],
 )
 def test_what_examples_cannot_tell_is_refused_or_runs_in_python(program):
     with pytest.raises(DataDependentError):

@@ -86,7 +86,7 @@ def _filled(like: T, mixed: bool) -> T:
     if like.dtype.is_floating_point or like.dtype.is_complex:
         values = torch.randn(size, generator=torch.Generator().manual_seed(0), dtype=torch.float64).abs()
         chosen = torch.where(chosen, -values, values)
-    made = torch.empty_like(like, requires_grad=False)
+    made = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
     return made.copy_(chosen.view(like.shape))
 
 
