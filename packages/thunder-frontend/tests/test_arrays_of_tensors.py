@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import DataDependentError, FallbackWarning, cache_misses, jit
+from thunder_frontend import DataDependentError, FallbackWarning, cache_misses, explain, jit
 
 READ = {
     "returned": lambda x: (x * 2).numpy(),
@@ -26,12 +26,21 @@ READ = {
     "an accuracy": lambda x: ((x.argmax(1).numpy() == 1).mean(), f"{(x.numpy() > 0).mean():.2f}"),
     "sorted": lambda x: np.take_along_axis(x.numpy(), np.argsort(-x.numpy(), axis=1)[:, :2], 1),
     "in a loop": lambda x: [value for value in x[0].numpy()],
+    "by rows": lambda x: sum([row.max() for row in x.numpy()]),
+    "of parts": lambda x: np.stack([part.numpy() for part in x.unbind(1)]),
+    "a likelihood": lambda x: -np.log(x.softmax(-1).numpy()[np.arange(4), np.array([0, 1, 0, 2])]).mean(),
+    "a permutation": lambda x: x[:, x.mean(0).argsort().numpy()],
     "forced": lambda x: torch.complex(x, x).conj().requires_grad_().numpy(force=True),
 }
 WRITTEN = {
     "by NumPy": lambda x: (lambda y: (y.numpy().__setitem__(0, 5.0), y)[1])(x * 2),
     "in place by NumPy": lambda x: (lambda y: (y.numpy().__iadd__(1), y))(x * 2),
     "by PyTorch": lambda x: (lambda y, a: (y.add_(1), a + 0, a))(x, x.numpy()),
+    "by both": lambda x: (lambda y, a: (y.add_(1), torch.from_numpy(a).add_(1), y, a))(
+        *(lambda y: (y, y.numpy()))(x * 2)
+    ),
+    "where a mask says": lambda x: (x.numpy().__setitem__(x.numpy() < 0, 0), x)[1],
+    "sorted in place": lambda x: (lambda y: (y.numpy().sort(axis=0), y)[1])(x * 1),
     "through out=": lambda x: (np.clip(x.numpy(), -0.5, 0.5, out=x.numpy()), x),
 }
 
@@ -79,6 +88,21 @@ def test_a_branch_on_an_array_has_a_program_for_each_outcome():
     for i in range(6):
         assert torch.equal(compiled(torch.full((2,), float(i))), program(torch.full((2,), float(i))))
     assert cache_misses(compiled) == 2
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_of_changing_sizes_python_makes_the_array_and_not_a_program_for_each():
+    model = nn.Linear(4, 3)
+
+    def classes(x):
+        return model(x).argmax(-1).numpy()
+
+    compiled = jit(classes, fallback="split")
+    for size in range(2, 10):
+        x = torch.randn(size, 4)
+        assert_same(compiled(x), classes(x))
+    assert cache_misses(compiled) == 1
+    assert "sizes are dynamic" in str(explain(compiled))
 
 
 class Watched(nn.Module):

@@ -41,6 +41,7 @@ from thunder_guards.program import Program
 from thunder_ir import ThunderError, Trace, collector_paused
 from thunder_ir.passes import verifying
 from thunder_tracing.bailouts import Bailout
+from thunder_tracing.tensors.array_calls import DynamicArrayError
 
 LOGGER = logging.getLogger("thunder")
 
@@ -323,7 +324,8 @@ class CompiledFunction(CompileData):
             return self._compiled_for(args, kwargs, self._dynamic, path)
         except ThunderError as error:  # all else is the program's own
             found = error
-        for dynamic in self._dynamic.fixing_more():  # not all can be done with symbolic sizes and numbers
+        in_python = isinstance(found, DynamicArrayError) and self._fallback.takes(found)
+        for dynamic in () if in_python else self._dynamic.fixing_more():  # not all can be done with symbolic numbers
             try:
                 return self._compiled_for(args, kwargs, dynamic, path)
             except ThunderError as error:

@@ -126,6 +126,10 @@ class At:
         self.ufunc.at(array, *args)
 
 
+class DynamicArrayError(DataDependentError):
+    """An array is made of a tensor of dynamic sizes: by Python rather than by a program for each size."""
+
+
 class ReadOnlyError(DataDependentError):
     """A function writes to an array that it is given."""
 

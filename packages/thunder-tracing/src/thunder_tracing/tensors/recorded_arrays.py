@@ -13,10 +13,17 @@ from thunder_guards.kinds import NumPyScalar, is_array, is_value
 from thunder_ir import FloatProxy, IntegerProxy, NumberProxy, is_unknown, map_values, values_in
 from thunder_torch import opaque_call
 from thunder_torch.opaque import call_of
-from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.bailouts import TAGS
 from thunder_tracing.tensors._handlers import answers
-from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, Written, as_tensor, numpy, on_arrays
+from thunder_tracing.tensors.array_calls import (
+    DynamicArrayError,
+    OnArrays,
+    ReadOnlyError,
+    Written,
+    as_tensor,
+    numpy,
+    on_arrays,
+)
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.known_values import ValueSpecialisation
 from thunder_tracing.tensors.run_arrays import RunArray, run_arrays_in
@@ -49,7 +56,7 @@ def _of_tensor(calls: WriteCalls, tensor: T, *, force: bool = False) -> Any:
     """Return what stands for the array that shares the memory of a tensor.
 
     Raises:
-        DataDependentError: of a tensor of no known layout.
+        DataDependentError: of a tensor of which the sizes or the layout are not those of each call.
     """
     known = calls.known_of_inputs(tensor) if calls.specialised_on is ValueSpecialisation.ALL else None
     if known is not None:
@@ -59,10 +66,12 @@ def _of_tensor(calls: WriteCalls, tensor: T, *, force: bool = False) -> Any:
         for function in (T.detach, T.cpu, T.resolve_conj, T.resolve_neg):
             tensor = calls(function, (tensor,), {})
     traced = calls.traced(tensor)
-    if has_unknown_sizes([traced._proxy]) or calls.levels.stack:
-        raise DataDependentError("an array of NumPy is made of a tensor of which only the run tells the sizes")
-    strides = [fixed(step) for step in calls(T.stride, (tensor,), {})]
-    shape = [fixed(size) for size in calls.value(traced).shape]
+    shape = calls.value(traced).shape
+    if calls.levels.stack:
+        raise DataDependentError("an array of NumPy is made of a tensor that torch.func transforms")
+    if any([isinstance(size, NumberProxy) for size in shape]):
+        raise DynamicArrayError("an array of NumPy is made of a tensor of which the sizes are dynamic")
+    strides = calls(T.stride, (tensor,), {})
     if any([step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)]):
         raise DataDependentError("an array of NumPy is made of a tensor whose elements lie in one place")
     with torch._C.DisableTorchFunction():
