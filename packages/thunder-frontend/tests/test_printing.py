@@ -6,6 +6,7 @@ import io
 import logging
 import sys
 import threading
+import time
 import warnings
 
 import pytest
@@ -13,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from thunder_frontend import AcquisitionError, DataDependentError, cache_misses, jit
+from thunder_frontend import AcquisitionError, DataDependentError, FallbackWarning, cache_misses, jit
 from thunder_frontend._library_code.torch_warnings import Warned, unless_it_warns
 
 
@@ -343,15 +344,24 @@ def test_each_call_writes_to_streams_from_outside(program, monkeypatch):
     assert left[0] == left[1]
 
 
-def test_logged_times_are_those_of_each_call(monkeypatch):
+@pytest.mark.parametrize("shown", ["%(asctime)s.%(msecs)03d", "%(created)f", "%(relativeCreated)f"])
+def test_logged_times_are_those_of_each_call(shown, monkeypatch):
     monkeypatch.setattr(LOGGER, "propagate", False)
     LOGGER.setLevel("INFO")
     handler = logging.StreamHandler(stream := io.StringIO())
-    handler.setFormatter(logging.Formatter("%(asctime)s"))
+    handler.setFormatter(logging.Formatter(shown))
     LOGGER.addHandler(handler)
+    compiled = jit(logs, fallback="split")
     try:
-        with pytest.raises(AcquisitionError, match="it logs the time"):
+        with pytest.raises(AcquisitionError, match="known only when the program runs|number that is symbolic"):
             jit(logs, fallback="error")(None, torch.ones(2))
+        assert not stream.getvalue()
+        with pytest.warns(FallbackWarning, match="Handler.handle runs in Python"):
+            compiled(None, torch.ones(2))
+        for _ in range(3):
+            time.sleep(0.005)
+            compiled(None, torch.ones(2))
     finally:
         LOGGER.removeHandler(handler)
-    assert not stream.getvalue()
+    times = stream.getvalue().splitlines()
+    assert len(times) == len(set(times)) == 4

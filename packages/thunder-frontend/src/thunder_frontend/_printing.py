@@ -75,11 +75,6 @@ class Prints:
         """Return what methods in C by which streams from outside are written to do in a program: the same, later."""
         return {method: functools.partial(self._to_stream, method) for method in WRITING}
 
-    def time_of_record(self, *_: Any, **__: Any) -> Any:
-        """Refuse text that has the time of a record which is logged: each call has another one."""
-        self._sharp("it logs the time, which later calls would log again", True)
-        return DECLINED
-
     def _to_stream(self, method: Any, stream: Any, *args: Any) -> Any:
         if self._external.source_of(stream) is None:
             return DECLINED

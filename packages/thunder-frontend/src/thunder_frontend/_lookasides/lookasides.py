@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import types
 import warnings
 from collections.abc import Callable
@@ -218,8 +217,6 @@ def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
         torch.nn.Parameter.__reduce_ex__: lambda self, protocol: reduced(acquisition, self, protocol),
         transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
-        logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
-        logging.Formatter.formatTime: acquisition.prints.time_of_record,
         functools.reduce: Interpreted(in_python.reduce),
         print: acquisition.prints,
         in_python.bound: types.MethodType,
