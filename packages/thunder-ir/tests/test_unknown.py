@@ -2,7 +2,17 @@
 
 import pytest
 
-from thunder_ir import IntegerProxy, Symbol, Tensor, TensorProxy, Unknown, UnknownNumberError, load_trace, save_trace
+from thunder_ir import (
+    BoolProxy,
+    IntegerProxy,
+    Symbol,
+    Tensor,
+    TensorProxy,
+    Unknown,
+    UnknownNumberError,
+    load_trace,
+    save_trace,
+)
 from thunder_ir.trace import record
 from thunder_ir.unknown import bounds_of, decided, derived, product, quotient, surely_equal, terms_of, total
 
@@ -69,6 +79,14 @@ def test_bounds_follow_arithmetic():
     assert bounds_of(of_terms(product(terms_of(M), terms_of(M)))) == (0, 144)
     assert derived("mod", (M, 5)).upper == 4
     assert derived("truediv", (M, 5)).terms is None
+
+
+def test_a_truth_is_an_integer_of_one_bit():
+    truth = BoolProxy(True, "b", Unknown("whether it is so"))
+    assert decided("ge", truth, 0) and decided("le", truth, 1) and bounds_of(truth) == (0, 1)
+    assert derived("pow", (2, truth)).terms is None
+    with pytest.raises(UnknownNumberError, match="whether it is so"):
+        decided("eq", truth, 1)
 
 
 def test_a_saved_trace_keeps_what_is_unknown():

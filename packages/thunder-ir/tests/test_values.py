@@ -234,6 +234,17 @@ def test_using_a_symbolic_number_as_a_plain_one_fixes_it():
     assert [(c.relation, c.right) for c in trace.constraints] == [("eq", 3)]
 
 
+def test_bits_of_symbolic_integers_and_truths_fix_them():
+    def program(n, b):
+        return [b & True, False | b, b ^ b, n & b, 6 ^ n, b << 1, "xy"[b]]
+
+    trace = trace_of(program, number_proxy(3), number_proxy(True))
+    assert trace.output == [True, True, False, 1, 5, 2, "y"]
+    assert [type(v) for v in trace.output[:4]] == [bool, bool, bool, int]
+    fixed = {(c.left.python_type, c.relation, c.right) for c in trace.constraints}
+    assert fixed == {(int, "eq", 3), (bool, "eq", True)}
+
+
 def test_arithmetic_on_dimensions_is_recorded_even_inside_a_composite():
     longer = Symbol("longer", "toys", meta=lambda a: a.like(shape=(a.shape[0] + 1,)), language=toys.language)
     twice = Symbol("twice", "toys", decomposition=lambda a: longer(longer(a)), language=toys.language)

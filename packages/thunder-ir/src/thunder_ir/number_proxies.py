@@ -95,12 +95,12 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
 
 
 def _of_bits(compute: Callable[[int, int], int], reflected: bool = False) -> Callable[..., Any]:
-    """An operator on the bits of integers, which fixes them."""
+    """An operator on the bits of integers, or on truths, which fixes them."""
 
-    def apply(self: IntegerProxy, other: Any) -> Any:
-        if not isinstance(other, (int, IntegerProxy)):
+    def apply(self: _WithBits, other: Any) -> Any:
+        if not isinstance(other, (int, _WithBits)):
             return NotImplemented
-        mine, given = int(self), int(other)
+        mine, given = self.fixed(), other.fixed() if isinstance(other, _WithBits) else other
         return compute(given, mine) if reflected else compute(mine, given)
 
     return apply
@@ -261,19 +261,10 @@ def _is_asked_by_numpy(value: object) -> bool:
     return any(["__array_ufunc__" in vars(cls) for cls in type(value).__mro__ if cls.__module__ != "numpy"])
 
 
-class IntegerProxy(NumberProxy):
-    """Stands for an ``int``, such as a dimension that may change from call to call.
+class _WithBits(NumberProxy):
+    """Stands for an ``int`` or a ``bool``."""
 
-    ``polynomial`` is what it comes to in terms of others, where it is symbolic and that was asked for.
-    """
-
-    __slots__ = ("polynomial",)
-    prefix = "i"
-    python_type = int
-
-    def __init__(self, value: Any, name: str = "", unknown: Unknown | None = None) -> None:
-        super().__init__(value, name, unknown)
-        self.polynomial: Polynomial | None = None
+    __slots__ = ()
 
     __and__ = _of_bits(operator.and_)
     __rand__ = _of_bits(operator.and_, reflected=True)
@@ -291,6 +282,21 @@ class IntegerProxy(NumberProxy):
 
     def __invert__(self) -> int:
         return ~int(self.fixed())
+
+
+class IntegerProxy(_WithBits):
+    """Stands for an ``int``, such as a dimension that may change from call to call.
+
+    ``polynomial`` is what it comes to in terms of others, where it is symbolic and that was asked for.
+    """
+
+    __slots__ = ("polynomial",)
+    prefix = "i"
+    python_type = int
+
+    def __init__(self, value: Any, name: str = "", unknown: Unknown | None = None) -> None:
+        super().__init__(value, name, unknown)
+        self.polynomial: Polynomial | None = None
 
 
 class FloatProxy(NumberProxy):
@@ -313,7 +319,7 @@ class ComplexProxy(NumberProxy):
     python_type = complex
 
 
-class BoolProxy(NumberProxy):
+class BoolProxy(_WithBits):
     """Stands for a ``bool``."""
 
     __slots__ = ()

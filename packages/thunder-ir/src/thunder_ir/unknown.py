@@ -95,6 +95,8 @@ def bounds_of(number: Any) -> tuple[float, float]:
     if not is_unknown(number):
         return (-math.inf, math.inf)
     unknown = number.unknown
+    if number.python_type is bool:
+        return (0, 1)
     if unknown.terms is None:
         return (unknown.lower, unknown.upper)
     low, high = _bounds(unknown.terms)
