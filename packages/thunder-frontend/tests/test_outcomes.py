@@ -35,6 +35,12 @@ def in_conditions(x):
     return kind, x * (n > 3 and 2), not x.any(), bool(x[0] > x[1]) or None, [x for _ in range(2) if x.sum() > 3]
 
 
+def used_as_truths(x):
+    truth, other = (x > 0).all().item(), bool(x.sum() > 3)
+    same = truth is True, other is not False, truth is other, truth is None, other is x
+    return same, truth & other, True | truth, other ^ 1, truth << 2, 2**other, "ab"[truth], [x] * other
+
+
 def listed(x):
     a, b, c = (x > 1).tolist()
     return {a: x, (b, c): -x}
@@ -80,6 +86,7 @@ PROGRAMS = {
     "loop": (halved, ()),
     "values": (looked_up, ({0: "a", 1: "b", 2: "c"},)),
     "conditions": (in_conditions, ()),
+    "truths": (used_as_truths, ()),
     "lists": (listed, ()),
     "formats": (formatted, ()),
     "membership": (found_in, ()),

@@ -12,7 +12,7 @@ from thunder_ir import NumberProxy, flat_proxies, is_unknown, value_of
 from thunder_tracing.tensors.sizes import fixed
 
 SMALL_INTEGERS = range(-5, 257)
-"""Integers of which Python has one object each."""
+"""Integers of which Python has one object each, as it has of both truths."""
 
 
 def identical(a: object, b: object) -> bool:
@@ -20,7 +20,7 @@ def identical(a: object, b: object) -> bool:
     if a is b or not (isinstance(a, NumberProxy) or isinstance(b, NumberProxy)):
         return a is b
     kinds = [v.python_type if isinstance(v, NumberProxy) else type(v) for v in (a, b)]
-    return kinds == [int, int] and fixed(a) == fixed(b) and fixed(a) in SMALL_INTEGERS
+    return kinds in ([int, int], [bool, bool]) and fixed(a) == fixed(b) and fixed(a) in SMALL_INTEGERS
 
 
 DIVISIONS = frozenset({
