@@ -1,5 +1,7 @@
 """Programs that check values, in a module whose assertions are Python's own: pytest rewrites those of tests."""
 
+import operator
+
 import torch
 
 
@@ -40,6 +42,17 @@ def distribution(x):
     return torch.distributions.Normal(x, x).log_prob(x)
 
 
+def is_positive(x):
+    return bool((x > 0).all())
+
+
+def asks_a_function(x):
+    if not is_positive(x):
+        raise ValueError(f"found invalid values: {x}")
+    assert operator.truth(x.sum()) and bool(x.sum().item() < 10), "too large"
+    return x * 2
+
+
 def truth_itself(x):
     assert x.sum()
     return x * 3
@@ -76,8 +89,8 @@ def checks_tensors(x):
 
 
 PROGRAMS = [
-    *(asserts, asserts_by_torch, refuses, refuses_in_a_loop, raises_again, distribution, truth_itself),
-    *(compares_numbers, compares_sizes, checks, checks_tensors),
+    *(asserts, asserts_by_torch, refuses, refuses_in_a_loop, raises_again, distribution, asks_a_function),
+    *(truth_itself, compares_numbers, compares_sizes, checks, checks_tensors),
 ]
 
 

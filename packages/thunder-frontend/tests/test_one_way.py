@@ -1,5 +1,7 @@
 """Branches on values of which one way only raises: assertions, checks of arguments, checks for what is not finite."""
 
+import operator
+
 import pytest
 import torch
 from checking_programs import PROGRAMS, Checked, asserts
@@ -75,6 +77,24 @@ def test_comparisons_of_numbers_that_the_run_tells_may_be_returned():
         ours, eagers = compiled(x), program(x)
         assert str(ours) == str(eagers) and type(ours["all"]) is bool
     assert cache_misses(compiled) == 1
+
+
+def test_truths_of_what_the_run_tells_may_be_returned():
+    def program(x):
+        ours = [bool((x > 0).all()), operator.truth(x.sum()), bool(x.sum().item()), bool(x[:0].sum())]
+        return ours, x * ours[0], torch.full((2,), ours[1]), isinstance(ours[2], bool)
+
+    compiled = jit(program)
+    for values in ([1.0, 2, 3], [0.0, 1, 0], [0.0, 0, 0], [float("nan"), 1, 1]):
+        ours, eagers = compiled(torch.tensor(values)), program(torch.tensor(values))
+        assert str(ours) == str(eagers) and {type(truth) for truth in ours[0]} == {bool}
+    assert cache_misses(compiled) == 1
+
+
+def test_truths_of_several_elements_are_refused_as_in_eager():
+    compiled = jit(lambda x: bool(x))
+    assert outcome(compiled, torch.ones(2)) == outcome(bool, torch.ones(2))
+    assert compiled(torch.ones(1, 1)) is True
 
 
 @pytest.mark.filterwarnings("ignore:_check_is_size")

@@ -17,6 +17,7 @@ from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, ShapeError, flat_proxies, is_unknown
 from thunder_lang import broadcast_shapes
+from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nearest
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, of_ufunc, with_numbers_of_scalars
@@ -73,6 +74,7 @@ class SymbolicNumbers:
         """Return what is run in place of which callables in a program with symbolic numbers."""
         table: dict[Any, Any] = {
             isinstance: _is_instance,
+            **dict.fromkeys((bool, operator.truth), self._to_bool),
             float: self._to_float,
             int: self._to_int,
             len: self._length,
@@ -132,6 +134,16 @@ class SymbolicNumbers:
     def _item(self, tensor: TracedTensor) -> Any:
         with torch._C.DisableTorchFunction():
             return self._calls(torch.Tensor.item, (tensor,), {})
+
+    def _to_bool(self, *args: Any) -> Any:
+        if self._is_tensors_own(bool, "__bool__", args) and args[0]._proxy.numel == 1:
+            with torch._C.DisableTorchFunction():
+                is_truth = args[0]._proxy.dtype.is_bool
+                return self._item(args[0] if is_truth else self._calls(torch.ne, (args[0], 0), {}))
+        if len(args) == 1 and isinstance(args[0], NumberProxy):
+            made = args[0] if isinstance(args[0], BoolProxy) else compared(operator.ne, args[0], 0)
+            return made if is_unknown(made) else DECLINED
+        return DECLINED
 
     def _to_float(self, *args: Any) -> Any:
         if len(args) == 1 and type(args[0]) is RunArray:

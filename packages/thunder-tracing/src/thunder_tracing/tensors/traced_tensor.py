@@ -184,7 +184,8 @@ _OPERATORS = tuple([
         "eq", "ne", "lt", "le", "gt", "ge", "getitem",
     )
 ])  # fmt: skip
-AS_THEY_WERE = {name: getattr(torch.Tensor, name) for name in (*_OPERATORS, "__float__", "__int__", "__len__")}
+_CONVERSIONS = ("__bool__", "__float__", "__int__", "__len__")
+AS_THEY_WERE = {name: getattr(torch.Tensor, name) for name in (*_OPERATORS, *_CONVERSIONS)}
 """Methods of tensors that something of ours stands in for, in programs with symbolic numbers."""
 
 
