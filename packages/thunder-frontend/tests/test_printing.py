@@ -104,6 +104,25 @@ def computed(x, n, told):
     return f"{x.sum().item() / n:.3f}"
 
 
+TEMPLATES = ("{:>6}, {n!r}", "{0:x}{1:.2f}{0}", "{{}} {} of {}")
+PERCENTS = ("%d of %5.1f%%", "%s%-8r|", "%x and %i %%")
+
+
+def by_methods(x, n, told):
+    told.names = [template.format(n, n / 2, n=n) for template in TEMPLATES]
+    told.names += [TEMPLATES[-1].format(f"{n}", n), "{n:x}".format_map({"n": n})]
+    print(TEMPLATES[1].format(n, (x * n).mean().item()), f"{n=}", repr(n / 2))
+    return x * n
+
+
+def by_percents(x, n, told):
+    name, decimals = "%s!", "loss %.6f"
+    name %= f"{n}"
+    told.name, told.names = name, [template % (n, n + 1) for template in PERCENTS]
+    print(decimals % (x * n).mean().item(), PERCENTS[1] % ("text", n))
+    return x * n
+
+
 def kept(x, n, told):
     told.name = f"{n}" + "!"
     told.names = [f"{name}{n}" for name in "ab"]
@@ -133,7 +152,17 @@ def raised(x, n, told):
 
 @pytest.mark.parametrize(
     ("program", "programs"),
-    [(printed_only, 2), (computed, 2), (kept, 2), (shapes, 2), (looked_at, 6), (keys, 6), (raised, 0)],
+    [
+        (printed_only, 2),
+        (computed, 2),
+        (by_methods, 2),
+        (by_percents, 2),
+        (kept, 2),
+        (shapes, 2),
+        (looked_at, 6),
+        (keys, 6),
+        (raised, 0),
+    ],
     ids=lambda p: str(p),
 )
 def test_text_of_numbers_that_change_is_that_of_each_call(program, programs, capsys):

@@ -422,7 +422,10 @@ def test_keys_of_dicts_may_be_replaced():
     assert table == {"b": 22}
 
 
-def test_text_may_be_made_of_what_stands_in_for_a_format():
+@pytest.mark.parametrize(
+    "program", [lambda number: f"a{number}b", lambda number: "a{x[0]}b".format_map({"x": [number]})]
+)
+def test_text_may_be_made_of_what_stands_in_for_a_format(program):
     class Later:
         def __init__(self, *parts):
             self.parts = parts
@@ -432,9 +435,6 @@ def test_text_may_be_made_of_what_stands_in_for_a_format():
 
         def __radd__(self, other):
             return Later(other, *self.parts)
-
-    def program(number):
-        return f"a{number}b"
 
     later = interpret(program, lookasides={format: lambda value, *spec: Later(value)})(3)
     assert isinstance(later, Later)

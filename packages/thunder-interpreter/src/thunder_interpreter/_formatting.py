@@ -1,6 +1,7 @@
 """``str.format``, which looks up attributes and items of its arguments, and runs their formats."""
 
 import _string  # type: ignore[import-not-found]
+import functools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,12 @@ def text_of(template: str, arguments: Arguments, deeper: int = DEEPEST) -> Proto
         if specification:
             specification = yield from text_of(specification, arguments, deeper - 1)
         parts.append((yield Call(format, value, specification)))
-    return "".join(parts)
+    return joined(parts)
+
+
+def joined(parts: list[Any]) -> Any:
+    """Texts one after another; a lookaside of ``format`` returns what it likes in place of one."""
+    return "".join(parts) if all([isinstance(part, str) for part in parts]) else functools.reduce(operator.add, parts)
 
 
 def formatting(native: object, arguments_of: Any) -> None:

@@ -48,7 +48,7 @@ from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
 from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.run_numbers import item_of_the_run
-from thunder_tracing.tensors.run_texts import RunText
+from thunder_tracing.tensors.run_texts import RunText, interpolated
 from thunder_tracing.tensors.sizes import SymbolicSize, fixed, sum_of_sizes
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -59,6 +59,7 @@ HAND_ON = frozenset(map(id, (
 """What does not look at text that it is given, by identity: comparing callables may run a user's code."""
 HAND_ON_BY_NAME = frozenset({"append", "insert", "appendleft"})
 """The same of lists and deques, as methods of one."""
+REMAINDERS = (operator.mod, operator.imod)
 LEVELS = 4
 """How many containers within each other are searched for such text."""
 NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray|RunText)\b")
@@ -344,7 +345,7 @@ class WatchSymbolic(Watch):
         return identical(a, b)
 
     def arithmetic(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
-        return sum_of_sizes(fn, a, b)
+        return interpolated(a, b) if fn in REMAINDERS else sum_of_sizes(fn, a, b)
 
     def compare(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
         return compared(fn, a, b)

@@ -14,6 +14,7 @@ from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._external_state.given_numbers import numbers_given
 from thunder_frontend._external_state.symbolic_numbers import identical
 from thunder_guards.kinds import CONTAINERS
+from thunder_guards.templates import Built
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, ShapeError, flat_proxies, is_unknown
 from thunder_lang import broadcast_shapes
@@ -224,5 +225,5 @@ def _formatted(*args: Any, **kwargs: Any) -> Any:
 def _shown(value: object) -> Any:
     made = shown(value)
     if made is NotImplemented:
-        return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED
+        return RunText(Built(repr, (value,))) if isinstance(value, NumberProxy) else DECLINED
     return made

@@ -1,10 +1,9 @@
 """Building, extending and unpacking containers; formatting."""
 
-import functools
 import operator
 from typing import Any
 
-from thunder_interpreter import _items, _iteration
+from thunder_interpreter import _formatting, _items, _iteration
 from thunder_interpreter._calls import call, operation
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
@@ -65,9 +64,7 @@ def build_const_key_map(frame: Frame, stack: list[Any], count: int) -> None:
 @opcode("BUILD_STRING")
 def build_string(frame: Frame, stack: list[Any], count: int) -> None:
     """``*strings -> string``."""
-    parts = pop_many(stack, count)
-    are_strings = all([isinstance(part, str) for part in parts])  # a lookaside of ``format`` returns what it likes
-    stack.append("".join(parts) if are_strings else functools.reduce(operator.add, parts))
+    stack.append(_formatting.joined(pop_many(stack, count)))
 
 
 @opcode("BUILD_SLICE")

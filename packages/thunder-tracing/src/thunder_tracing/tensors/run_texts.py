@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +35,7 @@ class RunText:
     """What user code holds in place of such a text. Whatever Python looks at of it fixes what it is made of.
 
     Args:
-        parts: text, text that is given, and templates of text, each of a format and what is formatted by it.
+        parts: text, text that is given, and templates of text, each of a number and how that is formatted.
     """
 
     __slots__ = ("parts",)
@@ -78,7 +80,10 @@ class RunText:
 def _fixed(part: str | Given | Built) -> str:
     if isinstance(part, str):
         return part
-    return part.fixed() if isinstance(part, Given) else format(part.parts[0].fixed(), part.parts[1])
+    if isinstance(part, Given):
+        return part.fixed()
+    made: str = part.build(*[given.fixed() if isinstance(given, NumberProxy) else given for given in part.parts])
+    return made
 
 
 def _as_text(name: str) -> Callable[..., Any]:
@@ -104,4 +109,39 @@ def formatted(value: object, format_of: object = "") -> Any:
     return value if isinstance(value, RunText) and not format_of else NotImplemented
 
 
-__all__ = ["Given", "RunText", "formatted", "joined"]
+CONVERSIONS = re.compile(r"%(?:%|[#0\- +]*\d*(?:\.\d+)?[hlL]?[diouxXeEfFgGcrsa])")
+PLAIN = (str, int, float, bool, complex, type(None))
+"""Types of values whose text is the same in each call."""
+
+
+def interpolated(template: object, given: object) -> Any:
+    """Return what ``template % given`` makes of symbolic numbers, and of such texts.
+
+    Returns:
+        ``NotImplemented`` if there are none, for other values among them, and where Python refuses the template.
+    """
+    values = given if type(given) is tuple else (given,)
+    if type(template) is not str or not any([isinstance(value, (NumberProxy, RunText)) for value in values]):
+        return NotImplemented
+    conversions, between = CONVERSIONS.findall(template), CONVERSIONS.split(template)
+    taking = [conversion for conversion in conversions if conversion != "%%"]
+    if len(taking) != len(values) or any(["%" in text for text in between]):
+        return NotImplemented
+    parts, left = [between[0]], iter(values)
+    for conversion, text in zip(conversions, between[1:], strict=True):
+        part = "%" if conversion == "%%" else _converted(conversion, next(left))
+        if part is NotImplemented:
+            return NotImplemented
+        parts += [part, text]
+    return RunText(*[one for part in parts for one in _parts_of(part) or ()])
+
+
+def _converted(conversion: str, value: object) -> Any:
+    if isinstance(value, NumberProxy):
+        return RunText(Built(operator.mod, (conversion, value)))
+    if type(value) in PLAIN:
+        return conversion % (value,)
+    return value if isinstance(value, RunText) and conversion == "%s" else NotImplemented
+
+
+__all__ = ["Given", "RunText", "formatted", "interpolated", "joined"]
