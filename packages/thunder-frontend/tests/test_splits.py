@@ -435,6 +435,24 @@ def solved(x):
     return advanced(Solver(nn.Sequential(LINEAR, nn.Tanh())), x) * float(np.mean(memoryview(x.detach().numpy())))
 
 
+def test_a_function_that_is_compiled_for_each_call_alone_is_left_to_python_with_a_word_on_why():
+    seen = []
+
+    def remembered(x):
+        seen.append(x)
+        return torch.cat(seen).sum() * len(str(len(seen)))
+
+    compiled, misses = jit(remembered, fallback="split"), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for call in range(40):
+            assert compiled(torch.ones(2)) == 2.0 * (call + 1) * len(str(call + 1))
+            misses.append(compiled_function(compiled).stats.cache_misses)
+    assert misses[30] == 31 and misses[32] == misses[-1] == 32
+    (told,) = [str(w.message) for w in caught]
+    assert "remembered runs in Python" in told and "compiled 32 times" in told and "has 31 items" in told
+
+
 @pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_what_is_compiled_for_each_call_alone_is_left_to_python_in_the_end():
     compiled, misses = jit(solved, fallback="split"), []

@@ -49,7 +49,8 @@ ATTEMPTS = 6
 """How often a call is compiled for at most, where what it was compiled for is no more when it comes to run."""
 
 MANY = 32
-"""After how often compiling a function its user is warned, once: that most calls compile it may not be meant."""
+"""After how often compiling a function its user is warned, once: that most calls compile it may not be meant. If no
+call was served by a program that another one compiled, later calls run in Python."""
 
 AFTER_CALLS = 64
 """How many programs are made for what comes after one call that no program can hold, to which a loop may come often."""
@@ -155,9 +156,7 @@ class CompiledFunction(CompileData):
                 raise refusal
             self._fallback.note(refusal, args, kwargs)
             with self._lock:
-                gone = self._tree.cleared()
-                for compiled in gone:
-                    self._dispatcher.drop(compiled.specialisation)
+                self._forget_programs()
             return self._fallback.run(args, kwargs)
         return self._miss(args, kwargs, path=path)
 
@@ -249,7 +248,7 @@ class CompiledFunction(CompileData):
         self.stats.cache_misses += 1
         of_user = self.options.cache != "no caching" and not isinstance(self.function, Continuation)
         if self.stats.cache_misses == MANY and of_user:
-            self._warn_of_many(reasons)
+            self._tell_of_many(reasons)
 
     def _part(self, function: Callable[..., Any]) -> CompiledFunction:
         """Return what runs a call that a frame makes which runs in Python."""
@@ -372,16 +371,26 @@ class CompiledFunction(CompileData):
         if os.environ.get("THUNDER_LOG_MISSES"):
             LOGGER.warning("%s is compiled again: %s", self.name, "; ".join(reasons) or "another kind of arguments")
 
-    def _warn_of_many(self, reasons: list[str]) -> None:
+    def _tell_of_many(self, reasons: list[str]) -> None:
+        """Warn of many programs; if none of them served another call, later calls run in Python, where they may."""
         last = reasons[-1] if reasons else "the arguments are of another kind"
         fixes = self.options.cache == "constant values"
         otherwise = ", or make numbers and sizes dynamic by cache='auto'" if fixes else ""
-        warnings.warn(
+        message = (
             f"{self.name} was compiled {MANY} times, the last time because {last}. Pass what changes from call to "
             f"call as a tensor{otherwise}; what takes a number's value, such as a text, a key or range(), is best done "
-            "outside. thunder.explain_misses tells why it was compiled each time",
-            stacklevel=users_stacklevel(),
+            "outside. thunder.explain_misses tells why it was compiled each time"
         )
+        in_vain = AcquisitionError(message)
+        if self.stats.unserved >= self.stats.calls and self._fallback.takes(in_vain):
+            self._fallback.give_up(in_vain)
+            self._forget_programs()
+        else:
+            warnings.warn(message, stacklevel=users_stacklevel())
+
+    def _forget_programs(self) -> None:
+        for compiled in self._tree.cleared():
+            self._dispatcher.drop(compiled.specialisation)
 
     def __repr__(self) -> str:
         return f"<thunder.jit of {self.function!r}: {len(self.compiled)} specialisations>"

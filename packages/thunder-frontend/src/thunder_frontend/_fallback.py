@@ -36,6 +36,7 @@ class Fallback:
     def __init__(self, function: Callable[..., Any], name: str, mode: str, splits: Splits) -> None:
         self._function, self._name, self._mode, self._splits = function, name, mode, splits
         self._kinds: set[Any] = set()
+        self._gave_up = False
 
     def takes(self, error: Exception) -> bool:
         """Whether a call for which there was this error runs in Python."""
@@ -46,12 +47,19 @@ class Fallback:
 
     def knows(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether there is no program for calls of this kind."""
+        if self._gave_up:
+            return True
         kinds = self._kinds
         return bool(kinds) and (len(kinds) >= KINDS or self._kind(args, kwargs) in kinds)
 
     def note(self, error: Exception, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note that there is no program for a call, and why."""
         self._kinds.add(self._kind(args, kwargs))
+        self._splits.report.note(self._name, error)
+
+    def give_up(self, error: Exception) -> None:
+        """Note why no more programs are made, for whatever calls."""
+        self._gave_up = True
         self._splits.report.note(self._name, error)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
