@@ -6,6 +6,14 @@ from torch.nn import functional
 
 from thunder_frontend import cache_misses, jit
 
+
+@torch.library.custom_op("thunder_tests::shifted", mutates_args=())
+def shifted(x: torch.Tensor, by: list[int]) -> torch.Tensor:
+    return x + sum(by)
+
+
+shifted.register_fake(lambda x, by: torch.empty_like(x))
+
 X = torch.randn(4, 8)
 GIVEN = {
     "zeros": (lambda x, s: x.sum() + torch.zeros(s), lambda i: (i, i + 1)),
@@ -22,6 +30,8 @@ GIVEN = {
     "interpolate": (lambda x, s: functional.interpolate(x[None, None], size=s), lambda i: (i, i + 1)),
     "split": (lambda x, s: x.split(s, 1)[0].sum(), lambda i: [i, 8 - i]),
     "tile": (lambda x, s: x.tile(s), lambda i: [i, 2]),
+    "custom operator": (lambda x, s: shifted(x, s), lambda i: [i, i + 1]),
+    "overload": (lambda x, s: torch.ops.thunder_tests.shifted.default(x, by=s), lambda i: [i, i + 1]),
     "read by lists": (lambda x, s: x[s], lambda i: [i % 4, (i + 1) % 4]),
     "read by lists beside slices": (lambda x, s: x[:, s], lambda i: [i % 8, (i + 3) % 8]),
     "sum of a list and another": (lambda x, s: x * sum(s + [2.5]), lambda i: [i + 0.5, 1.5]),

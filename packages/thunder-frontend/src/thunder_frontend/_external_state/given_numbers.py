@@ -12,6 +12,7 @@ import torch
 from thunder_frontend._external_state.guarded_state import GuardedState
 from thunder_guards.own_code import package_of_callable
 from thunder_ir import NumberProxy
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 MOST = 64
 """Of how many numbers a list is read one by one: those in long ones are seldom such as change."""
@@ -25,6 +26,8 @@ LOOKING = frozenset({"torch", "torch._tensor", "torch.functional", "torch.nn.fun
 LISTS = frozenset({list, tuple})
 NUMBERS = frozenset({int, float, bool})
 DESCRIPTORS = frozenset({types.MethodDescriptorType, types.WrapperDescriptorType})
+OPERATORS = frozenset({OpOverload, OpOverloadPacket, getattr(torch.library, "CustomOpDef", OpOverload)})
+"""Their schemas take lists apart: kernels, a user's own among them, get others."""
 Given: TypeAlias = tuple[list[Any], dict[str, Any]]
 
 
@@ -56,6 +59,8 @@ def numbers_given(
 def _only_looks(fn: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Whether code takes numbers out of the lists that it is given, also of lists in lists, and does nothing else."""
     kind = fn.__class__
+    if kind in OPERATORS:
+        return True
     if kind is types.FunctionType:
         return fn.__module__ in LOOKING and package_of_callable(fn) == "torch"
     if kind in DESCRIPTORS:
