@@ -88,7 +88,7 @@ def _change(made: torch.Tensor, strides: tuple[int, ...]) -> Callable[[torch.Ten
     if made.stride() == strides:
         return None
     if _of_several(made, made.stride()) == _of_several(made, strides):
-        return lambda made: _reinterpret_tensor(made, made.shape, strides)
+        return lambda made: _reinterpret_tensor(made, tuple(made.shape), strides)
     return lambda made: torch.empty_strided(made.shape, strides, dtype=made.dtype, device=made.device).copy_(made)
 
 
