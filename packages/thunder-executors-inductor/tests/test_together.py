@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import torch
+from torch._inductor import async_compile
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import LambdaFuture
 from torch.testing import assert_close
@@ -21,6 +22,11 @@ from thunder_ir import IntegerProxy, Tensor, record, trace_of
 @pytest.fixture
 def executor():
     return InductorExecutor("mine")
+
+
+@pytest.fixture
+def several_cores(monkeypatch):
+    monkeypatch.setattr(async_compile, "get_compile_threads", lambda: 2)  # with one core nothing is waited for
 
 
 @pytest.fixture
@@ -105,6 +111,7 @@ def test_what_fails_to_compile_is_left_to_its_call(executor, monkeypatch):
         runnable(stages, [executor, "torch"])(torch.randn(6, 4), torch.randn(6, 6))
 
 
+@pytest.mark.usefixtures("several_cores")
 def test_a_thread_that_waits_for_kernels_lets_another_one_compile():
     second = threading.Event()
 
@@ -116,6 +123,7 @@ def test_a_thread_that_waits_for_kernels_lets_another_one_compile():
     assert in_parallel([waits, second.set], threads=2) == [True, None]
 
 
+@pytest.mark.usefixtures("several_cores")
 def test_what_waits_elsewhere_meanwhile_waits_as_ever():
     outside = []
 
