@@ -365,7 +365,8 @@ class CustomFunctions:
             made = symbol(*args)
 
             def pullback(*given: Any) -> tuple[Any, ...]:
-                known = run(*args)[1]
+                with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):  # what forward keeps has no history
+                    known = run(*args)[1]
                 known.update(zip([o.name for o in outputs], made, strict=True))
                 return pulled(known, given)
 
