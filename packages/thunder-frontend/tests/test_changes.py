@@ -134,7 +134,6 @@ def test_finalisers_that_do_nothing_are_no_obstacle():
         ("import time", "y = y * time.localtime().tm_sec"),
         ("import gc", "y = y * gc.get_freeze_count()"),
         ("import sys", "y = y * sys.getallocatedblocks()"),
-        ("import time", "y = y * time.thread_time()"),
         ("import threading", "y = y * (2 if threading.stack_size() else 3)"),
         ("import resource", "y = y * resource.getrusage(0).ru_maxrss"),
         ("import sqlite3\nC13 = sqlite3.connect(':memory:')", "y = y * C13.execute('select 3').fetchone()[0]"),

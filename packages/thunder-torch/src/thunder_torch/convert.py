@@ -7,12 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
 from thunder_ir import device as make_device
 from thunder_torch.errors import UnknownMetadataError
-from thunder_torch.fake_modes import QuickMode
+from thunder_torch.fake_modes import QuickMode, faked
 
 _TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}
 _TORCH_OF[dtypes.bool8] = torch.bool
@@ -119,8 +118,7 @@ def fake_of(proxy: TensorProxy) -> torch.Tensor:
         with _MODES.mode:
             fake = meta_of(proxy)
     else:
-        with torch._C._DisableTorchDispatch():
-            fake = FakeTensor(_MODES.mode, meta_of(proxy), device)
+        fake = faked(meta_of(proxy), device, _MODES.mode)
     return fake.requires_grad_() if proxy.requires_grad else fake
 
 

@@ -6,6 +6,7 @@ A mode asks the settings of ``torch._dynamo`` for a few things, and for these al
 from __future__ import annotations
 
 import builtins
+import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,10 @@ IN_FORMAT = frozenset({aten.native_batch_norm.default, aten.channel_shuffle.defa
 PyTorch's fake tensors keep the input's strides, or none."""
 
 ASKED_FOR = "torch._dynamo.config"
+SYMBOLS = "torch.fx.experimental.symbolic_shapes"
+CALLED = frozenset({"compute_unbacked_bindings", "free_unbacked_symbols"})
+"""Functions of that module that a mode imports at each operator, and calls where it computes with real tensors."""
+UNDER = "_meta_under"
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 
@@ -59,11 +64,38 @@ class _Torch:
         return getattr(torch, name)
 
 
-_TORCH = _Torch()
+class _Later:
+    """Stands for a module that is loaded when something of it is used.
+
+    Args:
+        name: of the module.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+class _CalledLater(_Later):
+    """Stands for a module that is loaded when a function of it is called."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: getattr(importlib.import_module(self._name), name)(*args, **kwargs)
+
+
+_TORCH, _SYMPY, _SYMBOLS = _Torch(), _Later("sympy"), _CalledLater(SYMBOLS)
 
 
 def _imported(name: str, *args: Any) -> Any:
-    """Do what an ``import`` statement does, but for the settings of PyTorch's compilers where they are not loaded."""
+    """Do what an ``import`` statement does, but for the settings of PyTorch's compilers where they are not loaded, and
+    for what is imported at each operator and used for real tensors alone, which loads SymPy.
+    """
+    if name == "sympy":
+        return _SYMPY
+    if name == SYMBOLS and CALLED.issuperset(args[2]):
+        return _SYMBOLS
     if name != ASKED_FOR:
         found = builtins.__import__(name, *args)
         return _TORCH if found is torch else found
@@ -121,6 +153,30 @@ class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         with self:
             first = torch.empty_like(first, memory_format=suggest_memory_format(given))
         return (first, *found[1:]) if isinstance(found, tuple) else first
+
+
+def faked(meta: torch.Tensor, device: torch.device, mode: FakeTensorMode) -> FakeTensor:
+    """Return a fake tensor of a device in the memory of a tensor of the meta device, which it knows: see
+    :func:`meta_under`.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.fake_modes import QuickMode, faked
+        >>> faked(torch.ones(2, 3, device="meta").t(), torch.device("cpu"), QuickMode()).stride()
+        (1, 3)
+    """
+    with torch._C._DisableTorchDispatch():
+        made: FakeTensor = FakeTensor(mode, meta, device)
+    vars(made)[UNDER] = meta
+    return made
+
+
+def meta_under(fake: torch.Tensor) -> torch.Tensor | None:
+    """Return the tensor that :func:`faked` made a fake one of; ``None`` for others.
+
+    What is asked of it does not go through PyTorch's Python code for fake tensors, which loads SymPy.
+    """
+    return vars(fake).get(UNDER)
 
 
 def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:

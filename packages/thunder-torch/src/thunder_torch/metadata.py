@@ -32,6 +32,7 @@ from thunder_torch.memo import Memo, Renamed, Symbolic, arguments_key
 from thunder_torch.meta_tensors import OnMeta, on_meta, runs_on_meta, told_on_meta
 from thunder_torch.names import name_of
 from thunder_torch.places import as_from_the_first, at_first_place
+from thunder_torch.plain_sizes import answered_plainly
 from thunder_torch.sequences import padded, told_by_fewer_steps, with_few_steps, with_one_step, with_rows
 from thunder_torch.specs import (
     NUMBERS,
@@ -447,7 +448,8 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     with plainly():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(inputs)
-        with fakes.dispatching(), fakes.mode, unlogged(), watching(function):
+        plain = answered_plainly() if isinstance(fakes, _Known) else nullcontext()
+        with plain, fakes.dispatching(), fakes.mode, unlogged(), watching(function):
             output = function(*fake_args, **fake_kwargs)
         fakes.settle()
         if _versions(inputs) != versions:

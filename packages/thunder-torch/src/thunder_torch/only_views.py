@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
+from thunder_torch.fake_modes import faked, meta_under
 from thunder_torch.places import is_basic
 from thunder_torch.specs import tensors_of
 from thunder_torch.traits import Trait, has_trait
@@ -35,12 +35,14 @@ def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
     Args:
         function: one that only lays out the elements of its first argument, as
-            :func:`is_only_view` tells.
+            :func:`is_only_view` tells, or copies them.
         args, kwargs: of the call, the first one a fake tensor.
     """
     base = args[0]
+    under = meta_under(base)
+    given = base if under is None else under
     with torch._C._DisableTorchDispatch():
-        made = function(*args, **kwargs)
-        if isinstance(made, torch.Tensor):
-            return made if made is base else FakeTensor(base.fake_mode, made, base.fake_device)
-        return made.__class__([FakeTensor(base.fake_mode, view, base.fake_device) for view in made])
+        made = function(given, *args[1:], **kwargs)
+    if isinstance(made, torch.Tensor):
+        return base if made is given else faked(made, base.fake_device, base.fake_mode)
+    return made.__class__([faked(view, base.fake_device, base.fake_mode) for view in made])

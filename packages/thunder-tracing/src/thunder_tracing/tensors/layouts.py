@@ -13,12 +13,14 @@ from thunder_guards.program import Input
 from thunder_ir import BoundSymbol, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
 from thunder_torch import viewed
 from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
-from thunder_torch.fake_modes import unlogged
+from thunder_torch.fake_modes import faked, meta_under, unlogged
 from thunder_torch.meta_tensors import told_on_meta
 from thunder_torch.metadata import metadata_of, spec_of
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import at_first_place
+from thunder_torch.plain_sizes import answered_plainly
 from thunder_torch.specs import TensorSpec, map_tensors, storage_key, tensors_of
+from thunder_torch.traits import Trait, has_trait
 from thunder_torch.unknown_sizes import has_unknown_sizes, rests_on_unknown
 from thunder_torch.views import view_argument
 from thunder_tracing.tensors.producers import Producers
@@ -62,6 +64,7 @@ class Layouts:
         self._symbolic, self._ask = symbolic, ask
         self._made: dict[str, torch.Tensor] = {}
         self._alike: dict[str, str] = {}
+        self._memories: dict[Any, torch.Tensor] = {}
         self._of_views: dict[int, tuple[TracedTensor, View, torch.Tensor]] = {}
 
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
@@ -116,12 +119,16 @@ class Layouts:
         """
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not self._symbolic
         is_open = rests_on_unknown((args, kwargs))
-        if unwritten and not is_open:
+        base = None if unwritten else self.fake(parent)
+        if not is_open:
+            given = (parent._proxy, *args[1:]), kwargs
+            if base is not None:
+                given = map_tensors(proxy_of, ((base, *self._found(args[1:])), self._found(kwargs)))
             with torch._C.DisableTorchFunction(), torch.no_grad():
-                told = told_on_meta(function, (parent._proxy, *args[1:]), kwargs, True)
+                told = told_on_meta(function, *given, True)
             if told is not None:
                 return [(s.viewed == 0, s.argument == 0) for s in _tensor_specs(told)]
-        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.fake(parent)
+        base = outside_inference_mode(fake_of)(parent._proxy) if base is None else base
         try:
             made = self._run(function, (base, *args[1:]), kwargs)
         except Exception:  # what the call returns is known: it reads values there, or estimated sizes do not fit
@@ -145,9 +152,22 @@ class Layouts:
         for i in self._inputs:
             if i.proxy.name not in self._made:
                 with torch._C.DisableTorchFunction():
-                    # another object, because what fake tensors know of one goes stale when its metadata change
-                    fake = _in_other_memory if is_followed(i.example) else fake_mode().from_tensor
-                    self._made[i.proxy.name] = fake(i.example.detach())
+                    fake = _in_other_memory if is_followed(i.example) else self._as_it_lies
+                    self._made[i.proxy.name] = fake(i.example.detach())  # of one that changes, what is known goes stale
+
+    def _as_it_lies(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a fake tensor that lies in a fake memory as another does in its own.
+
+        PyTorch's way to make it of the tensor imports its compiler, which takes seconds.
+        """
+        if type(tensor) is not torch.Tensor or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
+            return fake_mode().from_tensor(tensor)
+        memory = tensor.untyped_storage()
+        size, place = memory.nbytes() // tensor.element_size(), (memory._cdata, tensor.dtype)
+        if place not in self._memories:
+            self._memories[place] = torch.empty(size, dtype=tensor.dtype, device="meta")
+        meta = self._memories[place].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        return faked(meta, tensor.device, fake_mode())
 
     def _compute(self, name: str) -> None:
         todo, producers = [name], self._producers()
@@ -236,9 +256,11 @@ def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:
 
 def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a torch function on fake tensors."""
-    if args and isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
-        return fake_views(function, args, kwargs)
-    with fake_mode():
+    if args and isinstance(args[0], FakeTensor):
+        lays_out = has_trait(function, Trait.LAYS_OUT) and not tensors_of(args[1:], kwargs)
+        if lays_out and meta_under(args[0]) is not None or is_only_view(function, args, kwargs):
+            return fake_views(function, args, kwargs)
+    with answered_plainly(), fake_mode():
         return function(*args, **kwargs)
 
 

@@ -76,7 +76,7 @@ def _of_tensor(calls: WriteCalls, tensor: T, *, force: bool = False) -> Any:
         raise DataDependentError("an array of NumPy is made of a tensor whose elements lie in one place")
     with torch._C.DisableTorchFunction():
         fake = calls.layouts.fake(traced)
-        like = torch.empty_strided(shape, strides, dtype=fake.dtype, device=fake.device)
+        like = torch.empty_strided([fixed(size) for size in shape], strides, dtype=fake.dtype, device=fake.device)
         like = torch._neg_view(like) if fake.is_neg() else like.conj() if fake.is_conj() else like
         like.requires_grad_(calls.requires_grad(traced)).numpy()  # which raises what it raises in eager
         examples = tuple([_filled(like, mixed).numpy() for mixed in (False, True)])
