@@ -147,11 +147,17 @@ def test_training_is_eagers_with_eagers_random_numbers(name, device):
 @pytest.mark.parametrize("name", ["network", "encoder", "LSTM", "causal attention", "convolutional"])
 def test_training_in_mixed_precision_is_eagers(name, device):
     mine, other = both(name, device)
-    losses = [
-        trained(run, model, device, context=torch.autocast(device.type, torch.bfloat16))
-        for run, model in ((thunder.jit(mine), mine), (other, other))
-    ]
-    assert_close(*losses, rtol=2e-2, atol=2e-2)
+
+    def train(run, model):
+        return trained(run, model, device, context=torch.autocast(device.type, torch.bfloat16))
+
+    try:
+        expected = train(other, other)
+    except RuntimeError as error:
+        if "could not create a primitive" not in str(error):
+            raise
+        pytest.skip("oneDNN has no layer of this kind in bfloat16 for this processor")
+    assert_close(train(thunder.jit(mine), mine), expected, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("name", ["network", "causal attention"])

@@ -69,7 +69,6 @@ def test_what_is_printed_may_require_grad(capsys):
         lambda x: "%s" % x,  # noqa: UP031
         lambda x: repr([x]),
         lambda x: f"{x.sum():.3f}",
-        lambda x: repr(x.sum().item()),
         lambda x: print(Wrapped(x)),
     ],
 )
