@@ -160,7 +160,8 @@ class Layouts:
 
         PyTorch's way to make it of the tensor imports its compiler, which takes seconds.
         """
-        if type(tensor) is not torch.Tensor or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
+        is_plain = type(tensor) is torch.Tensor and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized)
+        if not is_plain or tensor.numel() and not tensor.untyped_storage().nbytes():  # it is freed, as that of shards
             return fake_mode().from_tensor(tensor)
         memory = tensor.untyped_storage()
         size, place = memory.nbytes() // tensor.element_size(), (memory._cdata, tensor.dtype)
