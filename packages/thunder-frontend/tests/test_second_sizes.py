@@ -1,4 +1,4 @@
-"""The program of a second size, in which sizes are dynamic, loads neither SymPy nor PyTorch's compilers."""
+"""Programs of usual layers for a second size, in which sizes are dynamic, load no SymPy and no compiler of PyTorch's."""
 
 import subprocess
 import sys
