@@ -329,6 +329,17 @@ def test_an_input_that_is_not_saved_may_be_modified():
     assert_close(torch.autograd.grad(y, x, create_graph=True)[0], torch.full((3,), 2.0, dtype=torch.float64))
 
 
+def test_inputs_that_are_several_views_may_be_modified_together():
+    (x,) = leaves((2, 3))
+    value, double = x * 1, compiled(lambda row: row * 2.0, (3,))
+    rows = [double(row) for row in value.unbind()]
+    with torch.no_grad():
+        value.add_(1)  # from here on, PyTorch has an error for each row that is asked for its node
+
+    sum(rows).sum().backward()
+    assert_close(x.grad, torch.full((2, 3), 2.0, dtype=torch.float64))
+
+
 def test_an_input_that_second_derivatives_read_may_not_be_modified():
     (x,) = leaves((3,))
     value = x * 1

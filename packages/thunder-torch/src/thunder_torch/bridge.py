@@ -350,7 +350,11 @@ class _Node:
             return
         inputs = context.inputs[0]
         given = inputs if len(inputs) == len(self.given) else [inputs[i] for i in self.given]
-        if context.apart is not None or any(map(_GRAD_FN, given)):
+        try:
+            are_leaves = context.apart is None and not any(map(_GRAD_FN, given))
+        except RuntimeError:  # of one of several views, to whose memory something was written since
+            are_leaves = False
+        if not are_leaves:
             try:
                 context._raw_saved_tensors  # noqa: B018
             except RuntimeError:
