@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,6 +20,8 @@ SMALL = {
     "layers": 1, "vocabulary": 32, "channels": 3, "pixels": 32,
 }  # fmt: skip
 LARGER = ("hf-gpt2", "hf-llama", "resnet50")
+LARGER_BATCH = {"resnet50": 32, "retinanet": 64}
+LIBRARIES = {"litgpt": "litgpt", "peft-lora": "peft", "detr": "torchvision", "retinanet": "torchvision"}
 
 
 def small(name):
@@ -26,27 +29,35 @@ def small(name):
     return one.job(**{size: value for size, value in SMALL.items() if size in one.sizes})
 
 
+def in_double(job):
+    def double(value):
+        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    args, kwargs = torch.utils._pytree.tree_map(double, (job.args, job.kwargs))
+    return replace(job, target=job.target.double(), args=args, kwargs=kwargs)
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_each_target_trains_compiled_as_eager_does(name):
-    library = {"litgpt": "litgpt", "peft-lora": "peft"}.get(name, "transformers" if name in LARGER else "torch")
+    library = LIBRARIES.get(name, "transformers" if name in LARGER else "torch")
     if importlib.util.find_spec(library) is None:
         with pytest.raises(RuntimeError, match=f"pip install {library}"):
             small(name)
         return
     job = small(name)
-    if name == "resnet50":  # norms of two elements make its gradients of rounding, eager's too
-        job = TARGETS[name].job(batch=8, pixels=32)
-        job.target.double()
-        job.kwargs["pixel_values"] = job.kwargs["pixel_values"].double()
+    if name in LARGER_BATCH:  # norms of two elements make its gradients of rounding, eager's too
+        job = in_double(TARGETS[name].job(batch=8, pixels=LARGER_BATCH[name]))
     leaves = [a for a in job.args if isinstance(a, torch.Tensor) and a.requires_grad]
     leaves += [p for p in getattr(job.target, "parameters", list)() if p.requires_grad]
     losses, gradients = [], []
-    for function in (job.target, thunder.jit(job.target, fallback="error")):
+    fallback = "split" if name in ("detr", "retinanet") else "error"  # SciPy matches boxes; how many there are varies
+    for function in (job.target, thunder.jit(job.target, fallback=fallback)):
         losses.append(job.loss(function(*job.args, **job.kwargs)))
         gradients.append(torch.autograd.grad(losses[-1], leaves, allow_unused=True))
-    torch.testing.assert_close(losses[1], losses[0])
+    tolerance = {"rtol": 1e-3, "atol": 1e-3} if name == "detr" else {}  # it computes in float32
+    torch.testing.assert_close(losses[1], losses[0], **tolerance)
     assert any(g is not None for g in gradients[0])
-    torch.testing.assert_close(gradients[1], gradients[0])
+    torch.testing.assert_close(gradients[1], gradients[0], **tolerance)
 
 
 def test_operations_are_those_of_matrix_products():

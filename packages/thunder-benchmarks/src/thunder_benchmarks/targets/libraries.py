@@ -71,6 +71,49 @@ def resnet50(batch: int, pixels: int, classes: int) -> Job:
     return Job(model, (), {"pixel_values": images, "labels": labels}, loss=lambda result: result.loss)
 
 
+@target("detr", batch=2, pixels=96, width=64, layers=2, queries=16, classes=8)
+def detr(batch: int, pixels: int, width: int, layers: int, queries: int, classes: int) -> Job:
+    """A detector of transformers, whose loss takes boxes from torchvision's code and matches them by SciPy."""
+    library("torchvision")
+    library("scipy")
+    transformers = library("transformers")
+    backbone = transformers.ResNetConfig(
+        embedding_size=16, hidden_sizes=[16, 32, 64, 128], depths=[1, 1, 1, 1], layer_type="basic",
+        out_features=["stage4"],
+    )  # fmt: skip
+    config = transformers.DetrConfig(
+        use_timm_backbone=False, backbone_config=backbone, d_model=width, encoder_layers=layers, decoder_layers=layers,
+        encoder_ffn_dim=2 * width, decoder_ffn_dim=2 * width, encoder_attention_heads=4, decoder_attention_heads=4,
+        num_queries=queries, num_labels=classes, dropout=0.0,
+    )  # fmt: skip
+    truth = [{"class_labels": torch.randint(classes, (3,)), "boxes": _boxes(3, 0.5)} for _ in range(batch)]
+    images = {"pixel_values": torch.randn(batch, 3, pixels, pixels), "labels": truth}
+    return Job(transformers.DetrForObjectDetection(config), (), images, loss=lambda result: result.loss)
+
+
+@target("retinanet", batch=2, pixels=96, classes=8)
+def retinanet(batch: int, pixels: int, classes: int) -> Job:
+    """A detector of torchvision, whose sizes depend on what it finds."""
+    detection = library("torchvision").models.detection
+    model = detection.retinanet_resnet50_fpn(
+        weights=None, weights_backbone=None, num_classes=classes, min_size=pixels, max_size=pixels
+    )
+    images = [torch.rand(3, pixels, pixels) for _ in range(batch)]
+    truth = [{"labels": torch.randint(classes, (3,)), "boxes": pixels * _corners(3)} for _ in range(batch)]
+    return Job(model, (images, truth), loss=lambda losses: sum(losses.values()))
+
+
+def _boxes(count: int, size: float) -> torch.Tensor:
+    """Return the centres, widths and heights of boxes inside of an image of size 1."""
+    return torch.cat([size / 2 + (1 - size) * torch.rand(count, 2), size * (0.2 + 0.8 * torch.rand(count, 2))], 1)
+
+
+def _corners(count: int) -> torch.Tensor:
+    """Return the first and last corners of boxes inside of an image of size 1."""
+    middles, sizes = _boxes(count, 0.5).chunk(2, 1)
+    return torch.cat([middles - sizes / 2, middles + sizes / 2], 1)
+
+
 @target("peft-lora", **SIZES, rank=8)
 def peft_lora(batch: int, length: int, layers: int, heads: int, width: int, vocabulary: int, rank: int) -> Job:
     """A Llama whose projections have PEFT's adapters beside them; nothing else is trained."""
