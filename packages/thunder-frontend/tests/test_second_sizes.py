@@ -24,15 +24,15 @@ class Rotated(nn.Module):
 
 image, sequence = (3, 8, 8), (4,)
 MODELS = {
-    "perceptron": (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), sequence, 0),
+    "perceptron": (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2)), sequence, 0),
     "convnet": (
         nn.Sequential(
             nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-            nn.Linear(8, 2),
+            nn.Dropout(0.1), nn.Linear(8, 2),
         ),
         image, 0,
     ),
-    "encoder": (nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True), (2, 0, 4), 1),
+    "encoder": (nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), (2, 0, 4), 1),
     "rotated": (Rotated(), (2, 0, 4), 1),
 }
 model, shape, dim = MODELS[sys.argv[1]]

@@ -20,6 +20,7 @@ MAYBE = (Trait.MAY_VIEW,)
 CONVERTS = (Trait.MAY_VIEW, Trait.KEEPS_ORDER)
 SAVES_NOTHING = (Trait.SAVES_NOTHING,)
 state("contiguous", traits=(Trait.LAYS_OUT,))
+state("detach", traits=(Trait.SIZES_OF_FIRST,))
 state("data", "dequantize", "requires_grad_", "to_dense", traits=MAYBE)
 
 

@@ -234,7 +234,7 @@ def _run(
         return padded(*args)
     _settle_numbers(function, args, kwargs)
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
-        found = _by_marks(function, args, kwargs)
+        found = _by_marks(function, args, kwargs, Trait.SIZES_ARE_PRODUCTS)
         return _run_with_unknown(function, args, kwargs) if found is None else found
     if _has_symbolic_integers(args, kwargs):
         found = _run_with_open(function, args, kwargs)
@@ -315,7 +315,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     What is to be said of a failure is known better where the sizes are fixed.
     """
     mistold = has_trait(function, Trait.MISTOLD)
-    found = _by_marks(function, args, kwargs)
+    found = _by_marks(function, args, kwargs, Trait.SIZES_ARE_PRODUCTS, Trait.SIZES_OF_FIRST)
     if found is not None or mistold:
         return found
     kwargs = {k: v for k, v in kwargs.items() if v.__class__ is not torch.Generator}  # beside one, PyTorch takes none
@@ -331,9 +331,14 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     return found if found is not None else _with_symbols(function, args, kwargs)
 
 
-def _by_marks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the specification of a result each size of which is a product of those given; ``None`` of others."""
-    if not has_trait(function, Trait.SIZES_ARE_PRODUCTS):
+def _by_marks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *traits: Trait) -> Any:
+    """Return the specification of a result each size of which is a product of those given; ``None`` of others.
+
+    Args:
+        function, args, kwargs: the call.
+        traits: of functions whose results are such.
+    """
+    if not any([has_trait(function, trait) for trait in traits]):
         return None
     return told_by_marks(partial(spec_of, function), args, kwargs)
 

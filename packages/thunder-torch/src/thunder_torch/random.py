@@ -19,7 +19,7 @@ DRAWS = (OpTags.RANDOM,)
 CREATES = (OpTags.RANDOM, OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE)
 state(
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout",
-    traits=(Trait.DRAWS, Trait.MAY_VIEW),
+    traits=(Trait.DRAWS, Trait.MAY_VIEW, Trait.SIZES_OF_FIRST),
 )  # fmt: skip
 state("gumbel_softmax", traits=(Trait.DRAWS,))
 state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.RECURRENT, Trait.SIZES_ARE_PRODUCTS))
@@ -42,7 +42,7 @@ def dropout_mask(a: torch.Tensor, p: float) -> torch.Tensor:
     return torch.empty_like(a, dtype=torch.bool).bernoulli_(1 - p)
 
 
-state(dropout_noise, dropout_mask, traits=(Trait.TOTAL,))
+state(dropout_noise, dropout_mask, traits=(Trait.TOTAL, Trait.SIZES_OF_FIRST))
 draw_noise = opaque(dropout_noise, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
 draw_mask = opaque(dropout_mask, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
 

@@ -40,6 +40,7 @@ class Trait(Enum):
         auto()
     )  # reads values where it is asked for metadata, which of fake tensors PyTorch 2.9 does not check
     RECURRENT = auto()  # a layer that steps along sequences, in the arguments of torch.gru
+    SIZES_OF_FIRST = auto()  # its result has the sizes of its first argument
     SIZES_ARE_PRODUCTS = auto()  # each size of its results is a product of sizes that it is given and plain numbers
 
     __hash__ = object.__hash__

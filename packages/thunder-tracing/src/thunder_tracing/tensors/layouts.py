@@ -267,7 +267,7 @@ def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _in_new_memory(bound: BoundSymbol, args: Any, kwargs: Any) -> list[torch.Tensor] | None:
     """Return fake tensors for results that share no memory, as remembered of such calls; ``None`` if they may."""
-    if not _makes_new_memory(bound):
+    if not (_makes_new_memory(bound) or has_trait(bound.symbol.origin, Trait.SIZES_OF_FIRST)):
         return None
     specs = _tensor_specs(spec_of(bound.symbol.origin, map_tensors(proxy_of, args), map_tensors(proxy_of, kwargs)))
     if any([s.viewed is not None or s.has_unknown or s.strides is None for s in specs]):
