@@ -1,8 +1,10 @@
 """Frames are suspended at a call, and go on in another interpretation."""
 
 import dis
+import functools
 import gc
 import sys
+import weakref
 
 import pytest
 
@@ -223,6 +225,24 @@ def test_a_display_is_unfinished_until_nothing_is_added_to_it():
 
     offsets = [i.offset for i in dis.get_instructions(display.__code__) if i.opname == "CALL"]
     assert [unfinished_displays(display.__code__, offset, 1) for offset in offsets] == [frozenset({0}), frozenset()]
+
+
+def test_what_c_code_was_given_by_an_abandoned_run_keeps_nothing_of_it_alive():
+    class Value:
+        pass
+
+    def program(value):
+        return functools.lru_cache(lambda: called.append(1) or 2.0)
+
+    called, value = [], Value()
+    run, died = interpret(program), weakref.ref(value)
+    cached = run(value)
+    run.abandon()
+    alive = weakref.ref(run)
+    del run, value
+    gc.collect()
+    assert alive() is None and died() is None
+    assert [cached(), cached()] == [2.0, 2.0] and called == [1]
 
 
 def test_generators_of_an_abandoned_run_run_no_more_code():

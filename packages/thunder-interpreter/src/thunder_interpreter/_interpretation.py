@@ -79,18 +79,34 @@ class Location:
         return f"{self.filename}:{self.line} in {self.function}"
 
 
+class Link:
+    """The way from bridges to the interpretation that made them; ``run`` is ``None`` once that is abandoned."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: "Interpretation") -> None:
+        self.run: Interpretation | None = run
+
+
 class Bridge:
-    """A callable that C code may call: it runs the Python callable interpreted."""
+    """A callable that C code may call: it runs the Python callable interpreted.
 
-    __slots__ = ("__weakref__", "fn", "run")
+    C code may keep it for longer than the interpretation lasts. Then it calls the callable as it is, and keeps nothing
+    of the interpretation alive.
+    """
 
-    def __init__(self, run: "Interpretation", fn: object) -> None:
-        self.run = run
+    __slots__ = ("__weakref__", "fn", "link")
+
+    def __init__(self, link: Link, fn: Any) -> None:
+        self.link = link
         self.fn = fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        run = self.link.run
+        if run is None:
+            return self.fn(*args, **kwargs)
         try:
-            return self.run.machine().enter(self.fn, [*args], kwargs)
+            return run.machine().enter(self.fn, [*args], kwargs)
         except BaseException as error:
             error.__traceback__ = strip(error.__traceback__)
             raise
@@ -175,6 +191,7 @@ class Interpretation:
         self.generators: dict[int, weakref.ref[Frame]] = {}
         specials = {key: native.special for key, native in NATIVES.items() if native.special is not None}
         self.table: dict[int, Special] = {id(key): special for key, special in specials.items()}
+        self._link = Link(self)
         self._kept: list[Any] = []
         self._predicates: list[Predicate] = []
         self._explicit: set[int] = set()
@@ -204,7 +221,12 @@ class Interpretation:
             raise
 
     def abandon(self) -> None:
-        """Let no code of generators and coroutines run any more that are suspended, whoever closes or collects them."""
+        """Let no code of generators and coroutines run any more that are suspended, whoever closes or collects them.
+
+        What C code was given to call is not interpreted any more.
+        """
+        self._link.run = None
+        self._link = Link(self)
         for reference in list(self.generators.values()):
             frame = reference()
             if frame is not None:
@@ -239,8 +261,8 @@ class Interpretation:
         if type(fn) is Bridge or not callable(fn):
             return fn
         if isinstance(fn, type) and not fn.__flags__ & HEAP_TYPE and fn is not type:  # which may stand for another
-            return Bridge(self, fn) if id(fn) in self._explicit else fn
-        return Bridge(self, fn)
+            return Bridge(self._link, fn) if id(fn) in self._explicit else fn
+        return Bridge(self._link, fn)
 
     def location(self, of_library: Callable[[Mapping[str, Any]], bool] | None = None) -> Location | None:
         """Where the innermost frame of the user's code stands in this thread.
