@@ -10,6 +10,7 @@ import sys
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from thunder_frontend import cache_misses, jit
 
@@ -20,6 +21,16 @@ class Rotated(nn.Module):
     def forward(self, x):
         angles = torch.arange(x.shape[1])[:, None].to(x.dtype)
         return x * angles.cos() + torch.cat([-x[..., 2:], x[..., :2]], -1) * angles.sin()
+
+
+class Compared(nn.Module):
+    def forward(self, x):
+        image = x[:, None]
+        grid = F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], 2, 3), list(image.shape), align_corners=False)
+        image = F.grid_sample(image, grid, align_corners=False)
+        read = F.interpolate(image, scale_factor=2, mode="bilinear").mean((1, 2, 3))
+        alike = F.cosine_similarity(x[:, None], x[:, :, None], dim=-1).sum(-1) + torch.cdist(x, x).sum(-1)
+        return x / x.norm(dim=-1, keepdim=True) + alike[..., None] + read[:, None, None]
 
 
 image, sequence = (3, 8, 8), (4,)
@@ -34,6 +45,7 @@ MODELS = {
     ),
     "encoder": (nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), (2, 0, 4), 1),
     "rotated": (Rotated(), (2, 0, 4), 1),
+    "compared": (Compared(), (2, 0, 4), 1),
 }
 model, shape, dim = MODELS[sys.argv[1]]
 compiled = jit(model, cache="auto")
@@ -50,7 +62,7 @@ print(sorted({"sympy", "torch._dynamo", "torch.distributed.tensor"} & set(sys.mo
 """
 
 
-@pytest.mark.parametrize("name", ["perceptron", "convnet", "encoder", "rotated"])
+@pytest.mark.parametrize("name", ["perceptron", "convnet", "encoder", "rotated", "compared"])
 def test_a_second_size_loads_nothing_of_pytorchs_compilers(name):
     run = subprocess.run([sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, "[]\n"), run.stderr

@@ -23,6 +23,7 @@ state(
     traits=(Trait.IN_ROWS,),
 )  # fmt: skip
 state("cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", traits=(Trait.MAY_FAIL,))
+state("cdist", "cosine_similarity", "norm", "pairwise_distance", "vector_norm", traits=(Trait.SYMBOLIC_PRODUCTS,))
 state("lobpcg", "pca_lowrank", "svd_lowrank", traits=(Trait.DRAWS,))
 state("istft", "lstsq", traits=(Trait.SHAPED_BY_METADATA,))
 state("eig", "einsum", "svd", traits=(Trait.OTHERWISE_ON_META,))

@@ -315,7 +315,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     What is to be said of a failure is known better where the sizes are fixed.
     """
     mistold = has_trait(function, Trait.MISTOLD)
-    found = _by_marks(function, args, kwargs, Trait.SIZES_ARE_PRODUCTS, Trait.SIZES_OF_FIRST)
+    found = _by_marks(function, args, kwargs, Trait.SIZES_ARE_PRODUCTS, Trait.SYMBOLIC_PRODUCTS, Trait.SIZES_OF_FIRST)
     if found is not None or mistold:
         return found
     kwargs = {k: v for k, v in kwargs.items() if v.__class__ is not torch.Generator}  # beside one, PyTorch takes none

@@ -14,7 +14,8 @@ from thunder_torch.convolution import spread_to
 from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 
-state("interpolate", traits=(Trait.TAKES_INTEGERS,))
+state("interpolate", traits=(Trait.TAKES_INTEGERS, Trait.SYMBOLIC_PRODUCTS))
+state("grid_sample", traits=(Trait.SYMBOLIC_PRODUCTS,))
 state("fractional_max_pool2d", "fractional_max_pool2d_with_indices", traits=(Trait.DRAWS,))
 state("fractional_max_pool3d", "fractional_max_pool3d_with_indices", traits=(Trait.DRAWS,))
 

@@ -42,6 +42,7 @@ class Trait(Enum):
     RECURRENT = auto()  # a layer that steps along sequences, in the arguments of torch.gru
     SIZES_OF_FIRST = auto()  # its result has the sizes of its first argument
     SIZES_ARE_PRODUCTS = auto()  # each size of its results is a product of sizes that it is given and plain numbers
+    SYMBOLIC_PRODUCTS = auto()  # so it is unless sizes are known only when the program runs
 
     __hash__ = object.__hash__
 
