@@ -453,6 +453,16 @@ def test_a_function_that_is_compiled_for_each_call_alone_is_left_to_python_with_
     assert "remembered runs in Python" in told and "compiled 32 times" in told and "has 31 items" in told
 
 
+def test_programs_for_other_arguments_are_made_however_many_there_are():
+    compiled = jit(lambda x, name: x * len(name), fallback="split", cache="constant values")
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for call in range(1, 41):
+                assert compiled(torch.ones(2), "a" * call)[0] == call
+    assert compiled_function(compiled).stats.cache_misses == 40 and not caught
+
+
 @pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 def test_what_is_compiled_for_each_call_alone_is_left_to_python_in_the_end():
     compiled, misses = jit(solved, fallback="split"), []

@@ -49,8 +49,8 @@ ATTEMPTS = 6
 """How often a call is compiled for at most, where what it was compiled for is no more when it comes to run."""
 
 MANY = 32
-"""After how often compiling a function its user is warned, once: that most calls compile it may not be meant. If no
-call was served by a program that another one compiled, later calls run in Python."""
+"""After how often compiling a function its user is warned, once: that most calls compile it may not be meant. If each
+call changed what its own program had been compiled for, later calls run in Python."""
 
 AFTER_CALLS = 64
 """How many programs are made for what comes after one call that no program can hold, to which a loop may come often."""
@@ -87,6 +87,7 @@ class CompiledFunction(CompileData):
         self.function = function
         self.options = options
         self._splits = Splits(function, self._part) if splits is None else splits
+        self._spent = 0  # how many calls changed what they had been compiled for
         self._tree = OutcomeTree(options.extra.get("outcomes", OUTCOMES))
         self._fallback = Fallback(function, self.name, options.fallback, self._splits)
         self.compiled: list[Compiled] = []
@@ -210,7 +211,9 @@ class CompiledFunction(CompileData):
             return self._fallback.run(args, kwargs)
         if self.options.extra.get("check") == "first-call":
             return self._checked(compiled, args, kwargs)
-        return compiled.specialisation.call(args, kwargs, refused)
+        result = compiled.specialisation.call(args, kwargs, refused)
+        self._spent += compiled.specialisation.failure(args, kwargs) is not None
+        return result
 
     def _compile_or_note(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path) -> Compiled | None:
         """Compile a specialisation; return ``None`` where there is none and the call is to run in Python."""
@@ -372,7 +375,7 @@ class CompiledFunction(CompileData):
             LOGGER.warning("%s is compiled again: %s", self.name, "; ".join(reasons) or "another kind of arguments")
 
     def _tell_of_many(self, reasons: list[str]) -> None:
-        """Warn of many programs; if none of them served another call, later calls run in Python, where they may."""
+        """Warn of many programs; if none serves the same call again, later calls run in Python, where they may."""
         last = reasons[-1] if reasons else "the arguments are of another kind"
         fixes = self.options.cache == "constant values"
         otherwise = ", or make numbers and sizes dynamic by cache='auto'" if fixes else ""
@@ -382,7 +385,7 @@ class CompiledFunction(CompileData):
             "outside. thunder.explain_misses tells why it was compiled each time"
         )
         in_vain = AcquisitionError(message)
-        if self.stats.unserved >= self.stats.calls and self._fallback.takes(in_vain):
+        if self._spent >= MANY - 1 and self.stats.unserved >= self.stats.calls and self._fallback.takes(in_vain):
             self._fallback.give_up(in_vain)
             self._forget_programs()
         else:
