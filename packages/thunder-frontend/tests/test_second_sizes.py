@@ -25,10 +25,9 @@ class Rotated(nn.Module):
 
 class Compared(nn.Module):
     def forward(self, x):
-        image = x[:, None]
-        grid = F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], 2, 3), list(image.shape), align_corners=False)
-        image = F.grid_sample(image, grid, align_corners=False)
-        read = F.interpolate(image, scale_factor=2, mode="bilinear").mean((1, 2, 3))
+        wide = F.interpolate(x[:, None], scale_factor=2, mode="bilinear")
+        grid = F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], 2, 3), list(wide.shape), align_corners=False)
+        read = F.grid_sample(wide, grid, align_corners=False).mean((1, 2, 3))
         alike = F.cosine_similarity(x[:, None], x[:, :, None], dim=-1).sum(-1) + torch.cdist(x, x).sum(-1)
         return x / x.norm(dim=-1, keepdim=True) + alike[..., None] + read[:, None, None]
 

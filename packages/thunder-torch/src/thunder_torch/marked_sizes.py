@@ -39,31 +39,43 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """
     sizes = [d for t in tensors_of(args, kwargs) for d in (*t.shape, *(getattr(t, "strides", None) or ()))]
     sizes += [n for n in flat_proxies((args, kwargs)) if isinstance(n, IntegerProxy)]
-    proxies: dict[Atom, IntegerProxy] = {}
-    for size in sizes:
-        found = polynomial_of(size) if isinstance(size, IntegerProxy) else {}
-        if [*found.values()] == [1] and len(product := next(iter(found))) == 1:
-            proxies.setdefault(product[0], size)
+    proxies, factors = _units(sizes)
     others = [d for d in sizes if d.__class__ is int and d]
-    equal = {proxy.value: proxy for proxy in reversed(proxies.values())}
-    for groups in (proxies, {atom: equal[proxy.value] for atom, proxy in proxies.items()}):
+    equal = {proxy.value: proxy for atom, proxy in reversed(proxies.items()) if factors[atom] == 1}
+    alike = {a: equal.get(proxy.value, proxy) if factors[a] == 1 else proxy for a, proxy in proxies.items()}
+    for groups in (proxies, alike):
         merged = [(proxy, groups[atom]) for atom, proxy in proxies.items() if proxy is not groups[atom]]
         if any([is_unknown(a) or is_unknown(b) for a, b in merged]):  # no constraint is made of what the run tells
             continue
-        found = _told(tell, args, kwargs, groups, others)
+        found = _told(tell, args, kwargs, groups, factors, others)
         if found is not None and all([a == b for a, b in merged]):
             return found
     return None
 
 
-def _told(tell: Tell, args: Any, kwargs: Any, groups: dict[Atom, IntegerProxy], others: list[int]) -> Any:
+def _units(sizes: list[Any]) -> tuple[dict[Atom, IntegerProxy], dict[Atom, int]]:
+    """Return for each atom of sizes the one that is its least multiple, and which multiple that is."""
+    proxies: dict[Atom, IntegerProxy] = {}
+    factors: dict[Atom, int] = {}
+    for size in sizes:
+        terms = [*polynomial_of(size).items()] if isinstance(size, IntegerProxy) else []
+        if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] > 0:
+            ((atom,), factor) = terms[0]
+            if factor < factors.get(atom, factor + 1):
+                proxies[atom], factors[atom] = size, factor
+    return proxies, factors
+
+
+def _told(
+    tell: Tell, args: Any, kwargs: Any, groups: dict[Atom, IntegerProxy], factors: dict[Atom, int], others: list[int]
+) -> Any:
     """Return what is told where symbolic sizes of one group are equal; ``None`` if that is refused, or no product."""
     numbers = {id(proxy): number for number, proxy in enumerate({id(p): p for p in groups.values()}.values())}
     few = list(itertools.islice(primes(others), len(numbers) + 1))  # kernels may take time by them
     marks = [{atom: few[numbers[id(proxy)] + more] for atom, proxy in groups.items()} for more in (0, 1)]
     try:
         first, second = [tell(_marked(args, m), _marked(kwargs, m)) for m in marks]
-        return Merged(groups, *marks).merged(first, second)
+        return Merged(groups, *[{a: m[a] * factors[a] for a in m} for m in marks]).merged(first, second)
     except Exception:  # what is to be said of a failure is known better where the sizes are fixed
         return None
 
