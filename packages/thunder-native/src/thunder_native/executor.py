@@ -13,6 +13,7 @@ from thunder_executors import Finish, FusionExecutor, Region, calls_of, join_run
 from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace, flat_proxies
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
+from thunder_native.forms import Facts
 from thunder_native.program import inner_values, program_of
 from thunder_native.registry import Written, is_inner, written
 from thunder_native.runner import Runner, watched
@@ -132,11 +133,13 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
 def _joined(trace: Trace, calls: list[BoundSymbol], executor: NativeExecutor, inner: frozenset[str]) -> Trace:
     """Join calls, of values that nobody is expected to see outside of their regions."""
     too_large = executor.too_large(calls)
+    addresses = runtime().addresses
+    facts: Facts = {}
     known = {}
     for bound, again in zip(calls, may_be_made_again(calls), strict=True):
         if again and (not too_large or too_large.isdisjoint([p.name for p in (*bound.inputs, *bound.outputs)])):
             try:
-                known[id(bound)] = written(bound, inner=is_inner(bound, inner))
+                known[id(bound)] = written(bound, addresses, facts, inner=is_inner(bound, inner))
             except CannotExpress:
                 continue  # Python makes this call
     calls = writes_last(calls, known)

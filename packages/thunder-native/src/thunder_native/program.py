@@ -13,10 +13,11 @@ import torch
 from thunder_executors import Region
 from thunder_ir import BoundSymbol, IntegerProxy, Proxy, TensorProxy
 from thunder_ir.passes import leading_to
+from thunder_native.forms import Facts
 from thunder_native.kernels import Elsewhere
 from thunder_native.registry import Written, is_inner, makes_new, row_of, written
 from thunder_native.runtime import Runtime
-from thunder_native.table import CannotExpress, Word, Words
+from thunder_native.table import CannotExpress, Words
 
 NOTHING: Mapping[int, Written] = MappingProxyType({})
 
@@ -51,7 +52,8 @@ class Code:
         count: how many slots of tensors there are.
         steps: how many there are.
         words: of all of them.
-        pointers: where words are, the address of which a word shall be, and that word's place.
+        pointers: where words are, the address of which a word shall be, that word's place, and the names that texts
+            in them are numbers of.
         memory: what words point to.
     """
 
@@ -59,7 +61,7 @@ class Code:
     count: int = 0
     steps: int = 0
     words: list[int] = field(default_factory=list)
-    pointers: list[tuple[int, Words]] = field(default_factory=list)
+    pointers: list[tuple[int, Words, tuple[str, ...]]] = field(default_factory=list)
     memory: list[object] = field(default_factory=list)
 
     def slot(self, name: str) -> int:
@@ -70,31 +72,35 @@ class Code:
             self.count += 1
         return found
 
-    def step(self, function: int, words: Sequence[Word], asks: bool) -> None:
-        """Append a step; say whether autograd is asked in it."""
-        self.steps += 1
-        self.words += (function, len(words), asks)
-        self.append(words)
+    def call(self, written: Written) -> None:
+        """Append the steps of a call, with slots for names; addresses are filled in by :meth:`array`."""
+        form, names, made, slots = written.form, written.names, self.words, self.slots
+        start = len(made)
+        made += form.words
+        for place, number in form.slots:
+            slot = slots.get(names[number])
+            made[start + place] = self.slot(names[number]) if slot is None else slot
+        for place, pointed in form.pointers:
+            self.pointers.append((start + place, pointed, names))
+        self.steps += form.count
+        self.memory += form.memory
 
-    def append(self, words: Sequence[Word]) -> None:
-        """Append words, with slots for names; addresses are filled in by :meth:`array`."""
-        made, slots = self.words, self.slots
-        for word in words:
-            if isinstance(word, int):
-                made.append(word)
-            elif isinstance(word, str):
-                found = slots.get(word)
-                made.append(self.slot(word) if found is None else found)
-            else:
-                self.pointers.append((len(made), word))
-                made.append(0)
+    def release(self, function: int, names: Sequence[str], asks: bool) -> None:
+        """Append the step that forgets values; say whether autograd is asked in it."""
+        self.steps += 1
+        self.words += (function, 1 + len(names), asks, len(names), *map(self.slot, names))
 
     def array(self) -> array[int]:
         """Return all of it; what words point to stands behind the steps."""
         places = []
-        for place, pointed in self.pointers:  # it grows where those point to others
+        for place, pointed, names in self.pointers:  # it grows where those point to others
             places.append((place, len(self.words)))
-            self.append(pointed.values)
+            for word in pointed.values:
+                if isinstance(word, Words):
+                    self.pointers.append((len(self.words), word, names))
+                    self.words.append(0)
+                else:
+                    self.words.append(self.slot(names[int(word)]) if isinstance(word, str) else word)
         made = array("q", self.words)
         base, size = made.buffer_info()[0], made.itemsize
         for place, target in places:
@@ -131,16 +137,14 @@ def program_of(
     if inner is None:
         inner = inner_values(region.bound_symbols, region.outputs)
         known = {id(b): w for b in region.bound_symbols if (w := known.get(id(b))) and w.inner is is_inner(b, inner)}
-    addresses, copied = runtime.addresses, set[str]()
+    addresses, copied, facts = runtime.addresses, set[str](), Facts()
     for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
-        found = known.get(id(bound)) or written(bound, inner=is_inner(bound, inner))
-        code.memory += found.memory
-        for function, words in found.steps:
-            code.step(addresses[function], words, found.asks)
-            if function == "dispatched":
-                copied.update([p.name for p in bound.inputs])
+        found = known.get(id(bound)) or written(bound, addresses, facts, inner=is_inner(bound, inner))
+        code.call(found)
+        if found.form.copies:
+            copied.update([p.name for p in bound.inputs])
         if names:
-            code.step(addresses["release"], (len(names), *names), found.asks)
+            code.release(addresses["release"], names, found.form.asks)
     layout = runtime.layout
     outputs = array("q", [code.slot(p.name) for p in region.outputs])
     held = array("q", [i for i, p in enumerate(region.inputs[: sum(kinds)]) if p.name in copied])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,9 +10,10 @@ from torch._ops import OpOverload
 
 from thunder_executors_llvm import runner as llvm
 from thunder_ir import BoundSymbol, IntegerProxy, OutsideTraceError, TensorProxy, devices
+from thunder_native.forms import Facts, Form, form_of
 from thunder_native.kernels import fused
 from thunder_native.schema import dispatch
-from thunder_native.table import CannotExpress, Table, Word
+from thunder_native.table import CannotExpress, Table
 
 Lowering = Callable[[Table, BoundSymbol], None]
 
@@ -113,24 +114,35 @@ class Written:
     """A call in native code.
 
     Args:
-        steps: function and words of each, in order.
-        memory: what the words point to.
+        form: its words.
+        names: of the slots in them, by their numbers.
         inner: whether they suppose that nobody outside can see the memory of the call's results.
-        asks: whether autograd is asked.
     """
 
-    steps: list[tuple[str, tuple[Word, ...]]]
-    memory: list[object]
+    form: Form
+    names: tuple[str, ...]
     inner: bool
-    asks: bool
 
 
-def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
-    """Return the steps of a call.
+def written(bound: BoundSymbol, addresses: Mapping[str, int], facts: Facts, *, inner: bool = False) -> Written:
+    """Return a call in native code.
 
     Args:
         bound: the call.
+        addresses: of the functions that steps name.
+        facts: what is known already of the program's tensors.
         inner: whether nobody outside can see the memory of the call's results.
+
+    Raises:
+        CannotExpress: native code cannot make it.
+    """
+    names = tuple(dict.fromkeys([p.name for p in (*bound.inputs, *bound.outputs)]))
+    form = form_of(bound, names, inner, facts, addresses, lambda: _steps(bound, inner))
+    return Written(form, names + form.own, inner)
+
+
+def _steps(bound: BoundSymbol, inner: bool) -> Table:
+    """Return the steps of a call.
 
     Raises:
         CannotExpress: native code cannot make it.
@@ -152,4 +164,4 @@ def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
         row(table, bound)
     except OutsideTraceError as error:  # it compared sizes, and how they compare is no fact of the finished program
         raise CannotExpress("it depends on how open sizes compare") from error
-    return Written(table.steps, table.memory, inner, table.asks)
+    return table
