@@ -191,6 +191,14 @@ def test_a_view_that_nobody_sees_has_the_same_elements(path, args):
     assert runner.enter(wrong) in (0, 1) or path.endswith(("reshape", "view"))
 
 
+def test_a_tensor_without_dimensions_is_transposed_by_pytorch():
+    scalar = torch.tensor(2.0)
+    recorder = Recorder(scalar)
+    expected = recorder.call("torch.neg", recorder.call("torch.transpose", scalar, 0, -1))
+    (found,) = recorder.runner(expected)(scalar)
+    assert same(found, expected)
+
+
 def test_products_by_onednn_of_matrices_that_lie_elsewhere_are_python_s():
     """Python copies them; oneDNN would walk over them element by element."""
     w = torch.randn(6, 5)

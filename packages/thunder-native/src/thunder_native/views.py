@@ -71,6 +71,8 @@ def permuted(table: Table, bound: BoundSymbol) -> None:
 def transposed(table: Table, bound: BoundSymbol) -> None:
     """``transpose``."""
     a, *rest = bound.args
+    if not a.ndim:
+        raise CannotExpress("it has no dimensions")
     first, second = [d + a.ndim if d < 0 else d for d in _integers(rest)]
     order = list(range(a.ndim))
     order[first], order[second] = second, first
