@@ -4,9 +4,10 @@ import pytest
 import torch
 from regions import Recorder, function_at, same
 
-from thunder_native.registry import ROWS
+from thunder_native.registry import ROWS, written
 from thunder_native.rows import ACTIVATIONS, IN_C, UNARY
-from thunder_native.runtime import missing
+from thunder_native.runtime import missing, runtime
+from thunder_native.table import CannotExpress
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
 
@@ -135,7 +136,14 @@ KEYWORDS = [
     ("torch.nn.functional.relu", (A,), {"inplace": False}),
     ("torch.arange", (3,), {"dtype": torch.float64, "device": "cpu"}),
     ("torch.full", ((2,), 1), {"dtype": torch.float32, "device": torch.device("cpu")}),
+    ("torch.conv2d", (), {"input": Q, "weight": torch.randn(4, 3, 2, 3), "groups": 1}),
 ]  # fmt: skip
+
+
+def tensors_of(values):
+    """Return the tensors among values, and in sequences of these."""
+    found = {id(t): t for v in values for t in (v if isinstance(v, (tuple, list)) else (v,))}
+    return [t for t in found.values() if isinstance(t, torch.Tensor)]
 
 
 def test_every_row_has_a_case():
@@ -148,8 +156,7 @@ def test_every_row_has_a_case():
     ("path", "args", "kwargs"), [(*c, {}) for c in CASES] + KEYWORDS, ids=lambda v: v if isinstance(v, str) else ""
 )
 def test_a_row_is_the_function_to_the_bit(path, args, kwargs):
-    tensors = {id(t): t for v in (*args, *kwargs.values()) for t in (v if isinstance(v, (tuple, list)) else (v,))}
-    inputs = [t for t in tensors.values() if isinstance(t, torch.Tensor)]
+    inputs = tensors_of((*args, *kwargs.values()))
     recorder = Recorder(*inputs)
     made = recorder.call(path, *args, **kwargs)
     expected = (made,) if isinstance(made, torch.Tensor) else tuple(made)
@@ -176,6 +183,43 @@ VIEWS = [
     ("torch.reshape", (Q.transpose(1, 2), (2, 5, 24))), ("torch.Tensor.view", (A, torch.int32)),
     ("torch.Tensor.view", (D, torch.float32)), ("torch.Tensor.view", (A, torch.int16)),
 ]  # fmt: skip
+
+
+BY_NAME = [
+    ("torch.transpose", (A,), {"dim0": 1, "dim1": 0}), ("torch.transpose", (A, 0), {"dim1": -1}),
+    ("torch.transpose", (), {"input": A, "dim0": 0, "dim1": 1}), ("torch.chunk", (A,), {"chunks": 2, "dim": 1}),
+    ("torch.chunk", (), {"input": A, "chunks": 2}), ("torch.split", (A,), {"split_size_or_sections": 2}),
+    ("torch.Tensor.split", (A,), {"split_size": [1, 3], "dim": 0}), ("torch.permute", (A,), {"dims": (1, 0)}),
+    ("torch.permute", (), {"input": Q, "dims": (3, 0, 1, 2)}), ("torch.Tensor.permute", (A,), {"dims": (1, 0)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "args", "kwargs"), BY_NAME, ids=lambda v: v if isinstance(v, str) else "")
+def test_arguments_of_views_have_names_too(path, args, kwargs):
+    a = args[0] if args else kwargs["input"]
+    recorder = Recorder(a)
+    made = recorder.call(path, *args, **kwargs)
+    expected = [recorder.call("torch.neg", p) for p in ((made,) if isinstance(made, torch.Tensor) else made)]
+    runner = recorder.runner(*expected)
+    assert all(same(x, y) for x, y in zip(runner(a), expected, strict=True))
+    assert runner.program.enter(a).__class__ is list
+
+
+@pytest.mark.parametrize(
+    ("path", "args"),
+    [c for c in CASES if c[0] not in ("torch.arange", "torch.full")],  # whose rows call PyTorch itself
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_a_row_refuses_names_that_it_does_not_know(path, args):
+    """Whatever it cannot write is Python's, and nothing else than that is raised."""
+    for count in range(len(args)):
+        recorder = Recorder(*tensors_of(args))
+        recorder.call(path, *args)
+        (bound,) = recorder.bounds
+        named = {f"unknown_{n}": value for n, value in enumerate(bound.args[count:])}
+        for inner in (False, True):
+            with pytest.raises(CannotExpress):
+                written(bound.replace(args=bound.args[:count], kwargs=named), runtime().addresses, {}, inner=inner)
 
 
 @pytest.mark.parametrize(("path", "args"), VIEWS, ids=lambda v: v if isinstance(v, str) else "")

@@ -13,6 +13,7 @@ from thunder_executors_torch import executor
 from thunder_ir import dtypes, record
 from thunder_ir.passes import expand
 from thunder_torch import SYMBOLS, call, find_symbol, from_torch_dtype, proxy_of, torch_language
+from thunder_torch.names import tensors_by_position
 from thunder_torch.specs import map_tensors, tensors_of
 
 # What is in unwritten memory is anything; running statistics are written to, which the tests of mutation are about.
@@ -117,3 +118,42 @@ def test_half_precision_is_computed_as_pytorch_does():
         assert trace.output.dtype is dtypes.bfloat16
         result = to_callable(expand(trace), [executor])(*tensors)
         torch.testing.assert_close(result, function(a, **kwargs), rtol=1e-2, atol=1e-2)
+
+
+ALIASES = [
+    pytest.param(variant, op, id=f"{name_of(op)}: {variant.__name__}")
+    for op in COMPOSED
+    for variant in (op.op, *[alias.op for alias in op.aliases])
+    if hasattr(torch, variant.__name__) and find_symbol(variant) is not None
+]
+
+
+def by_name(function, args, kwargs):
+    """Return all ways to give arguments by name that a schema of PyTorch allows."""
+    name = f"aten::{function.__name__}"
+    for overload in torch._C._jit_get_operation(name)[1] or ():
+        schema = torch._C._get_schema(name, overload)
+        names = ["input" if a.name == "self" else a.name for a in schema.arguments]
+        if len(names) >= len(args):
+            yield dict(zip(names, args, strict=False)) | kwargs
+
+
+@pytest.mark.parametrize(("function", "op"), ALIASES[::6])
+def test_arguments_may_be_named(function, op):
+    for args, kwargs in samples(op, torch.float32, 2):
+        for named in by_name(function, args, kwargs):
+            torch.manual_seed(0)
+            try:
+                expected = function(**named)
+            except (TypeError, RuntimeError):
+                continue  # that overload takes other arguments, or is no function of Python
+            trace, tensors = traced(function, *tensors_by_position(function, (), named))
+            torch.manual_seed(0)
+            agree(expected, to_callable(expand(trace), [executor])(*tensors))
+
+
+def test_what_was_called_axes_may_be_named():
+    a = torch.randn(2, 3)
+    for function, named in ((torch.swapaxes, {"axis0": 0, "axis1": -1}), (torch.swapdims, {"dim0": 0, "dim1": -1})):
+        trace, tensors = traced(function, (a,), named)
+        agree(function(a, **named), to_callable(expand(trace), [executor])(*tensors))

@@ -7,6 +7,7 @@ from types import EllipsisType
 from typing import Any
 
 from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy
+from thunder_native.arguments import arguments
 from thunder_native.schema import call
 from thunder_native.table import CannotExpress, Slot, Table
 from thunder_native.views import part
@@ -49,7 +50,7 @@ def steps_of(a: TensorProxy, key: Any) -> list[Step]:
 
 def outer(table: Table, bound: BoundSymbol) -> None:
     """By PyTorch's operators, as its own indexing does it."""
-    a, key = bound.args
+    a, key = arguments(bound, "self", "index")
     steps = steps_of(a, key)
     if not steps:
         raise CannotExpress("it takes all of it")
@@ -76,7 +77,7 @@ def _operator(step: Step) -> tuple[Any, ...]:
 
 def inner(table: Table, bound: BoundSymbol) -> None:
     """Without the dispatcher: no dimension is new, and what is taken of each lies in a row."""
-    a, key = bound.args
+    a, key = arguments(bound, "self", "index")
     steps = steps_of(a, key)
     sizes = list(a.shape)
     parts: list[tuple[Step, int, int]] = []

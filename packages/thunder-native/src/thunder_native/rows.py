@@ -10,6 +10,7 @@ import torch
 import thunder_prims as prims
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
 from thunder_native import indexing, integers, views
+from thunder_native.arguments import arguments
 from thunder_native.executor import SMALL, is_small
 from thunder_native.kernels import by_kernel
 from thunder_native.registry import Lowering, dispatched, lowering
@@ -145,8 +146,7 @@ def div(table: Table, bound: BoundSymbol) -> None:
 @lowering("torch.nn.functional.linear")
 def linear(table: Table, bound: BoundSymbol) -> None:
     """Of matrices, and of the rows of other tensors, as PyTorch itself does it; else by its operator."""
-    values = dict(zip(("input", "weight", "bias"), bound.args, strict=False)) | bound.kwargs
-    a, weight, bias = values["input"], values["weight"], values.get("bias")
+    a, weight, bias = arguments(bound, "input", "weight", bias=None)
     if a.ndim < 2 or weight.ndim != 2 or (bias is not None and bias.ndim != 1):
         return dispatch(table, bound, "aten::linear", "")
     dtype = _dtype(bound.output)
@@ -225,7 +225,7 @@ def by_onednn(table: Table, bound: BoundSymbol, a: Any, matrix: Any, bias: Any, 
 @lowering("thunder_executors_onednn.products.linear")
 def onednn_linear(table: Table, bound: BoundSymbol) -> None:
     """``a @ weight.T + bias``."""
-    a, weight, bias = bound.args
+    a, weight, bias = arguments(bound, "input", "weight", "bias")
     by_onednn(table, bound, a, weight, bias, turns=False)
 
 
@@ -239,7 +239,7 @@ def onednn_matmul(table: Table, bound: BoundSymbol) -> None:
 @lowering("thunder_executors_onednn.products.addmm")
 def onednn_addmm(table: Table, bound: BoundSymbol) -> None:
     """``bias + a @ b`` of a matrix."""
-    bias, a, b = bound.args
+    bias, a, b = arguments(bound, "bias", "a", "b")
     by_onednn(table, bound, a, b, bias, turns=True)
 
 
@@ -259,9 +259,10 @@ for _name in ("view", "reshape"):
 lowering("torch.Tensor.expand", new=False)(spread("aten::expand"))
 lowering("torch.permute", "torch.Tensor.permute", new=False)(inner_or(views.permuted, spread("aten::permute")))
 lowering("torch.transpose", new=False)(inner_or(views.transposed, dispatched("aten::transpose", "int")))
-for _path, _name in (("torch.split", "split"), ("torch.Tensor.split", "split"), ("torch.chunk", "chunk")):
-    _by = ("Tensor", "sizes") if _name == "split" else ("",)
-    lowering(_path, new=False)(inner_or(views.pieces, dispatched(f"aten::{_name}", *_by)))
+_split, _chunk = dispatched("aten::split", "Tensor", "sizes"), dispatched("aten::chunk")
+lowering("torch.split", new=False)(inner_or(views.pieces("split_size_or_sections"), _split))
+lowering("torch.Tensor.split", new=False)(inner_or(views.pieces("split_size"), _split))
+lowering("torch.chunk", new=False)(inner_or(views.pieces("chunks"), _chunk))
 for _name in ("zeros", "ones"):
     lowering(f"torch.{_name}")(spread(f"aten::{_name}"))
 lowering("torch.Tensor.new_zeros")(spread("aten::new_zeros"))
@@ -270,19 +271,18 @@ lowering("torch.Tensor.new_zeros")(spread("aten::new_zeros"))
 @lowering("torch.nn.functional.embedding")
 def embedding(table: Table, bound: BoundSymbol) -> None:
     """Rows of a matrix at indices, none of them renormalised."""
-    names = ("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
-    values = dict(zip(names, bound.args, strict=False)) | bound.kwargs
-    if values.get("max_norm") is not None:
+    last: dict[str, Any] = {"norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False}
+    indices, weight, _, most, *_ = arguments(bound, "input", "weight", padding_idx=None, max_norm=None, **last)
+    if most is not None:
         raise CannotExpress("it renormalises rows")
-    dispatch(table, bound.replace(args=(values["weight"], values["input"]), kwargs={}), "aten::embedding", "")
+    dispatch(table, bound.replace(args=(weight, indices), kwargs={}), "aten::embedding", "")
 
 
 @lowering("torch.cat")
 def cat(table: Table, bound: BoundSymbol) -> None:
     """Joined along a dimension."""
-    values = dict(zip(("tensors", "dim"), bound.args, strict=False)) | bound.kwargs
-    tensors, dimension = values.pop("tensors"), values.pop("dim", 0)
-    if values or dimension.__class__ is not int or not all([isinstance(t, TensorProxy) for t in tensors]):
+    tensors, dimension = arguments(bound, "tensors", dim=0)
+    if dimension.__class__ is not int or not all([isinstance(t, TensorProxy) for t in tensors]):
         raise CannotExpress("it joins other than tensors along a dimension")
     read = [t.name for t in tensors]
     table.step("joined", bound.output.name, dimension, len(read), *read)
@@ -291,7 +291,7 @@ def cat(table: Table, bound: BoundSymbol) -> None:
 @lowering("torch.ops.aten.threshold_backward.default")
 def threshold_backward(table: Table, bound: BoundSymbol) -> None:
     """``where(a <= threshold, 0, dy)``, which is the same to the bit; no number for PyTorch's own can be encoded."""
-    dy, a, threshold = bound.args
+    dy, a, threshold = arguments(bound, "grad_output", "self", "threshold")
     _floating(dy, a)
     number = _number(threshold)
     if dy.shape != a.shape:
@@ -311,7 +311,8 @@ def added_to_scores(table: Table, bound: BoundSymbol) -> None:
     def turned(mask: TensorProxy) -> TensorProxy:
         return prims.where(mask, prims.full(mask.shape, 0.0, result.dtype, result.device), -math.inf)
 
-    by_kernel(table, bound, turned, bound.args[0])
+    mask, _ = arguments(bound, "mask", "dtype")
+    by_kernel(table, bound, turned, mask)
 
 
 lowering("torch.index_copy")(integers.index_copy)
@@ -415,7 +416,8 @@ for _name in IN_C:
 @lowering("torch.conv2d")
 def conv2d(table: Table, bound: BoundSymbol) -> None:
     """Of a batch of images; of one image PyTorch returns a view."""
-    if bound.args[0].ndim != 4:
+    image, *_ = arguments(bound, "input", "weight", bias=None, stride=1, padding=0, dilation=1, groups=1)
+    if image.ndim != 4:
         raise CannotExpress("its input is no batch")
     dispatch(table, bound, "aten::conv2d", "")
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from thunder_ir import BoundSymbol, TensorProxy
+from thunder_native.arguments import arguments
 from thunder_native.schema import dispatch
 from thunder_native.table import CannotExpress, Table, Words
 
@@ -46,34 +47,40 @@ def part(
     table.step("part", read, made, dimensions, which, start, length, int(drop))
 
 
-def pieces(table: Table, bound: BoundSymbol) -> None:
-    """``split`` and ``chunk``: the pieces say themselves how long they are."""
-    a = bound.args[0]
-    dimension = bound.args[2] if len(bound.args) > 2 else bound.kwargs.get("dim", 0)
-    (which,) = _integers([dimension])
-    which += a.ndim if which < 0 else 0
-    start = 0
-    for piece in bound.output:
-        length = piece.shape[which]
-        part(table, a.name, a.ndim, which, start, length, drop=False, made=piece.name)
-        start += length
-    if start != a.shape[which]:
-        raise CannotExpress("the pieces are not all of it")
+def pieces(by: str) -> Row:
+    """Return the row of ``split`` or ``chunk``, whose second argument has that name."""
+
+    def write(table: Table, bound: BoundSymbol) -> None:
+        a, _, dimension = arguments(bound, "input", by, dim=0)
+        (which,) = _integers([dimension])
+        which += a.ndim if which < 0 else 0
+        start = 0
+        for piece in bound.output:  # they say themselves how long they are
+            length = piece.shape[which]
+            part(table, a.name, a.ndim, which, start, length, drop=False, made=piece.name)
+            start += length
+        if start != a.shape[which]:
+            raise CannotExpress("the pieces are not all of it")
+
+    return write
 
 
 def permuted(table: Table, bound: BoundSymbol) -> None:
     """``permute``."""
-    a, *rest = bound.args
+    if bound.kwargs:
+        a, rest = arguments(bound, "input", "dims")
+    else:
+        a, *rest = bound.args
     order = _integers(rest[0] if len(rest) == 1 and isinstance(rest[0], (tuple, list)) else rest)
     _reorder(table, a, [d + a.ndim if d < 0 else d for d in order], bound.output)
 
 
 def transposed(table: Table, bound: BoundSymbol) -> None:
     """``transpose``."""
-    a, *rest = bound.args
+    a, *dimensions = arguments(bound, "input", "dim0", "dim1")
     if not a.ndim:
         raise CannotExpress("it has no dimensions")
-    first, second = [d + a.ndim if d < 0 else d for d in _integers(rest)]
+    first, second = [d + a.ndim if d < 0 else d for d in _integers(dimensions)]
     order = list(range(a.ndim))
     order[first], order[second] = second, first
     _reorder(table, a, order, bound.output)
@@ -89,9 +96,11 @@ def shaped(operator: str) -> Row:
     """Return the row of ``view`` or ``reshape``."""
 
     def write(table: Table, bound: BoundSymbol) -> None:
+        if bound.kwargs:
+            raise CannotExpress("its arguments have names")
         a, shape = bound.args[0], list(bound.output.shape)
         elements = prod(shape)
-        if not elements or prod(a.shape) != elements or bound.kwargs or a.dtype is not bound.output.dtype:
+        if not elements or prod(a.shape) != elements or a.dtype is not bound.output.dtype:
             raise CannotExpress("it is empty, or has another number of elements or another dtype")
         dispatch(table, bound, operator, "", (a, tuple(shape)))
         _, words = table.steps.pop()

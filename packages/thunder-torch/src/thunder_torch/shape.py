@@ -72,9 +72,16 @@ def permute(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
 
 
 transpose = composed(
-    lang.transpose, torch.transpose, Tensor.transpose, torch.swapaxes, Tensor.swapaxes, torch.swapdims, Tensor.swapdims,
-    tags=VIEWS, traits=ONLY_VIEWS,
-)  # fmt: skip
+    lang.transpose, torch.transpose, Tensor.transpose, torch.swapdims, Tensor.swapdims, tags=VIEWS, traits=ONLY_VIEWS
+)
+
+
+@torchsymbol(torch.swapaxes, Tensor.swapaxes, tags=VIEWS, traits=ONLY_VIEWS)
+def swapaxes(a: TensorProxy, axis0: int, axis1: int) -> TensorProxy:
+    """Exchange two dimensions."""
+    return lang.transpose(a, axis0, axis1)
+
+
 t = composed(lang.t, torch.t, Tensor.t, tags=VIEWS, traits=ONLY_VIEWS)
 mT = composed(lang.matrix_transpose, getter("mT"), tags=VIEWS, name="mT", traits=MAYBE)  # noqa: N816
 movedim = composed(
@@ -224,9 +231,17 @@ def split_with_sizes(a: TensorProxy, split_sizes: Any, dim: int = 0) -> Any:
 
 
 @torchsymbol(torch.tensor_split, Tensor.tensor_split, tags=VIEWS, traits=(*MAYBE, Trait.SPLITS))
-def tensor_split(a: TensorProxy, *args: Any, sections: Any = None, indices: Any = None, dim: int = 0) -> Any:
+def tensor_split(
+    a: TensorProxy,
+    *args: Any,
+    sections: Any = None,
+    indices: Any = None,
+    tensor_indices_or_sections: Any = None,
+    dim: int = 0,
+) -> Any:
     """Cut into that many parts, or at the places given."""
-    where = args[0] if args else sections if sections is not None else indices
+    by_name = [v for v in (sections, indices, tensor_indices_or_sections) if v is not None]
+    where = args[0] if args else by_name[0]
     dim = args[1] if len(args) > 1 else dim
     return NotImplemented if isinstance(where, (TensorProxy, Tensor)) else lang.tensor_split(a, where, dim)
 
