@@ -32,6 +32,8 @@ def template(
     """
     if isinstance(value, torch.Tensor):
         return tensor(value)
+    if type(value) is RunArray and value.given is not None:
+        value = value.given
     if type(value) is RunArray:
         return external.templates.setdefault(id(value), (built(value, tensor), value))[0]
     if type(value) is RunText:

@@ -11,7 +11,7 @@ from torch.overrides import resolve_name
 
 from thunder_guards import SameObjectGuard, ToldGuard, metadata_of
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.kinds import is_numpy_number
+from thunder_guards.kinds import is_array, is_numpy_number
 from thunder_guards.program import OWN_NAMES, Effect, Input
 from thunder_guards.sources import Source, held
 from thunder_guards.symbolic import NumberInput, make_symbolic
@@ -166,7 +166,9 @@ class Tracer(WriteCalls):
         return frozenset()
 
     def number(self, value: Any, source: Source) -> NumberProxy | RunArray:
-        """Read an external number, or a scalar of NumPy's, and make it symbolic."""
+        """Read an external number, or a scalar or an array of NumPy's, and make it one that each call brings."""
+        if is_array(value):
+            return self.arrays.of_the_call(value)
         if is_numpy_number(value):
             return self._scalar(value, source)
         proxy = number_proxy(value, self.builder.names.take(_input_name(source)))
@@ -287,6 +289,8 @@ def _input_name(source: Source) -> str:
     steps = []
     here: Source | None = source
     while here is not None and here.base is not None:
+        if here.kind == "call" and len(here.key) == 1 and isinstance(here.key[0], Source):
+            return _input_name(here.key[0])  # the tensor of an array
         if here.key not in ("_parameters", "_buffers", "_modules", "__dict__"):
             steps.append("of_tensor" if isinstance(here.key, torch.Tensor) else str(here.key))
         here = here.base

@@ -143,10 +143,11 @@ class DynamicValues:
         self._exchanged: dict[Place, type] = {}
         self._objects: dict[Place, int] = {}
         self._ways: dict[int, Place] = {}
+        self._arrays: set[str] = set()
         self._any_dynamic = symbolic
         self._has_dynamic = False
-        self._fixes_scalars = False
-        self._has_scalars = False
+        self._fixes_numpy = False
+        self._has_numpy = False
 
     def __bool__(self) -> bool:
         """Whether anything may be dynamic at all."""
@@ -174,8 +175,8 @@ class DynamicValues:
     def fixing_more(self) -> list[DynamicValues | None]:
         """Return what makes ever less dynamic, at last nothing, for programs that cannot be had otherwise."""
         changed = bool(self._exchanged) or any(self._changing.values())
-        if self._has_scalars and not self._fixes_scalars:
-            self._fixes_scalars = True  # from now on
+        if self._has_numpy and not self._fixes_numpy:
+            self._fixes_numpy = True  # from now on
             return [self, *self.fixing_more()]
         if not (self._has_dynamic or self._waits and self.symbolic or changed):
             return []
@@ -232,11 +233,11 @@ class DynamicValues:
             FirstDynamic: it is the first.
         """
         is_scalar = type(value) not in NUMBERS
-        if is_scalar and self._fixes_scalars:
+        if is_scalar and self._fixes_numpy:
             return False
         if not self._waits:
             if self.symbolic:
-                self._has_scalars |= is_scalar
+                self._has_numpy |= is_scalar
                 self._begin_with_symbolic()
             return self.symbolic
         place = str(source)
@@ -245,9 +246,27 @@ class DynamicValues:
             self._changing.setdefault(place, set()).add(0)
         if not (self.symbolic and self._changing.get(place)) or value in (0, 1):
             return False
-        self._has_scalars |= is_scalar
+        self._has_numpy |= is_scalar
         self._begin_with_symbolic()
         return True
+
+    def fixes(self, array: Any, source: Source) -> None:
+        """Note an array among the arguments of the call, for the elements of which a program is about to be compiled.
+
+        Raises:
+            FirstDynamic: an earlier program was compiled for others: now there is one for whatever each call brings.
+        """
+        if not self or not self._follows or self._fixes_numpy or not source.is_of_the_call():
+            return
+        place, elements = str(source), hash((array.shape, array.dtype.str, array.tobytes()))
+        if self._seen.setdefault(("array", place), elements) != elements and self.symbolic:
+            self._arrays.add(place)
+            self._has_dynamic = self._any_dynamic = self._has_numpy = True
+            raise FirstDynamic
+
+    def opens(self, source: Source) -> bool:
+        """Whether to compute with the elements that an array at ``source`` has on each call."""
+        return str(source) in self._arrays and not self._fixes_numpy
 
     def text(self, value: str, source: Source) -> bool:
         """Whether to make dynamic a text that is found in an argument of the call: programs hand such on, unseen.

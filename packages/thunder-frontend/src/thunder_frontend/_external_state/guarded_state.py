@@ -53,12 +53,14 @@ from thunder_guards.kinds import (
     VALUES,
     as_fact,
     has_attributes,
+    is_array,
     is_value,
     refuse_iterators,
 )
 from thunder_guards.mutations import Write
 from thunder_guards.sources import Place, Source, held
 from thunder_ir import NumberProxy
+from thunder_tracing.tensors.constants import can_be_of_the_call
 from thunder_tracing.tensors.run_texts import Given, RunText
 
 
@@ -87,6 +89,7 @@ class GuardedState(Known):
         self.dynamic = dynamic
         self._numbers: dict[Any, Any] = {}
         self._texts: dict[object, RunText] = {}
+        self._arrays: dict[int, Any] = {}
         self.any_symbolic = False
         self.answers = Answers(self)
         self.stand_ins = StandIns(self, known_tensor)
@@ -95,7 +98,7 @@ class GuardedState(Known):
         self.attributes = AttributeReads(self, self.classes, self.containers)
         reads = Reads(self.answers, self.classes, self.containers, self.attributes)
         self.functions = FunctionReads(self, reads)
-        self.unwatched: Unwatched = Unwatched(self, reads)
+        self.unwatched: Unwatched = Unwatched(self, reads, self._fixes)
         self.states = NativeState(self, self.answers)
         self.process = ProcessSettings(self.answers)
         self.settings = LibrarySettings(self.answers)
@@ -213,10 +216,25 @@ class GuardedState(Known):
             return self.parts.of_slice(value, source)
         if self.loads and replaced and holds_numbers(value):
             return self.parts.of_tuple(value, source)
+        is_new = id(value) not in self._sources
         self._guard(source, value, slot, replaced)
+        if is_array(value) and self.dynamic is not None:
+            return self._array(value, source, is_new)
         if isinstance(value, functools.partial):
             return self.parts.of_partial(value, source)
         return value
+
+    def _array(self, value: Any, source: Source, is_new: bool) -> Any:
+        """Return what a program sees of an array: where each call has another one, what stands for that."""
+        opens = is_new and self.dynamic is not None and self.dynamic.opens(source)
+        if opens and id(value) not in self._arrays and can_be_of_the_call(value):
+            self._arrays[id(value)] = self._number(value, source)
+            self.any_symbolic = True
+        return self._arrays.get(id(value), value)
+
+    def _fixes(self, value: Any, source: Source) -> None:
+        if self.dynamic is not None and can_be_of_the_call(value):
+            self.dynamic.fixes(value, source)
 
     def _guard(self, source: Source, value: object, slot: tuple[Any, Any] | None, replaced: bool) -> None:
         if is_value(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import itertools
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from thunder_guards.kinds import (
     refuse_large,
     refuse_objects,
 )
+from thunder_guards.sources import Source
 
 SHOWN_BY_C = (types.SimpleNamespace, BaseException)
 """Objects with attributes whose own methods in C look at these."""
@@ -45,10 +46,11 @@ class Unwatched:
     Args:
         external: takes the guards.
         reads: guard what is read of values.
+        fixes: told of a buffer, and how the program got at it, whose contents it is about to be compiled for.
     """
 
-    def __init__(self, external: Known, reads: Reads) -> None:
-        self._external, self._reads = external, reads
+    def __init__(self, external: Known, reads: Reads, fixes: Callable[[Any, Source], None]) -> None:
+        self._external, self._reads, self._fixes = external, reads, fixes
         self._taken: dict[int, Any] = {}
 
     def escapes(self, value: object, watched: bool = True) -> None:
@@ -72,6 +74,7 @@ class Unwatched:
         elif is_buffer(value):
             self._external.log.append(("touch", value))
             if id(value) not in self._taken:
+                self._fixes(value, source)
                 self._taken[id(value)] = value
                 refuse_large(source, value)
                 refuse_objects(source, value)

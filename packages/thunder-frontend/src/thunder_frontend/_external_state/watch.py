@@ -263,6 +263,8 @@ class Watch(Callbacks):
         if seen is not None:
             args[:], named = seen
             kwargs.update(named)
+        if (fn is operator.getitem or fn is operator.setitem) and isinstance(args[0], TracedTensor):
+            args[1] = self._arrays.given_index(args[1])
         self._calls.begin(fn, args, kwargs)
 
     def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:

@@ -32,6 +32,17 @@ def as_tensor(value: object) -> T:
     return torch.from_numpy(value if is_array(value) else numpy().asarray(value))
 
 
+def writable(array: Any) -> T:
+    """Return the tensor that shares the memory of an array.
+
+    Raises:
+        ValueError: nobody may write to that.
+    """
+    if not array.flags.writeable:
+        raise ValueError("the array is read-only")
+    return torch.from_numpy(array)
+
+
 def of_tensor(tensor: T) -> Any:
     """Return the array that a tensor is in the place of."""
     return tensor.numpy()

@@ -6,7 +6,7 @@ What they are made of is guarded where it comes from outside, so that they hold 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from thunder_ir import IntegerProxy
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
-from thunder_tracing.tensors.array_calls import ArrayWritten, Method, on_arrays
+from thunder_tracing.tensors.array_calls import ArrayWritten, Method, numpy, on_arrays, writable
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
@@ -116,8 +116,14 @@ class Arrays:
                     raise ArrayWritten(number)
             array = array.base
 
-    def sharing(self, array: object, tensor: T) -> TracedTensor:
-        """Return what stands for a tensor that shares the memory of an array."""
+    def sharing(self, array: object, tensor: T, of: Callable[..., T] = torch.from_numpy) -> TracedTensor:
+        """Return what stands for a tensor that shares the memory of an array.
+
+        Args:
+            array: of NumPy.
+            tensor: what shares its memory.
+            of: how each call gets that.
+        """
         if id(array) in self._lent:
             with torch._C.DisableTorchFunction():
                 return self._calls(T.detach, (self._lent[id(array)][2],), {})  # type: ignore[no-any-return]
@@ -125,7 +131,7 @@ class Arrays:
             traced = constant(self._calls, tensor)
         else:
             self._calls.external.mutations.watch_buffer(array)
-            traced = self._calls.external.result_of(torch.from_numpy, (array,), tensor)
+            traced = self._calls.external.result_of(of, (array,), tensor)
         self._lent[id(array)] = array, copy_of(array), traced
         return traced
 
@@ -137,9 +143,9 @@ class Arrays:
         keys = key if type(key) is tuple else (key,)
         if not all([isinstance(k, (int, IntegerProxy)) for k in keys]) or type(array).__module__ != "numpy":
             return NotImplemented
-        if array.ndim != len(keys) or array.dtype.kind not in "fi" or not array.flags.writeable:
+        if array.ndim != len(keys) or array.dtype.kind not in "fi":
             return NotImplemented
-        if not array.dtype.isnative or min(array.strides) < 0 or self._calls.external.source_of(array) is None:
+        if not can_be_shared(array) or self._calls.external.source_of(array) is None:
             return NotImplemented
         example = array[tuple([k.value if isinstance(k, IntegerProxy) else k for k in keys])]
         with torch._C.DisableTorchFunction():
@@ -148,6 +154,32 @@ class Arrays:
             scalar = self._calls(T.clone, (found,), {})  # which later writes to the array do not change
         return RunArray(self._calls, scalar, (example, example))
 
+    def given_index(self, key: Any) -> Any:
+        """Return an index with tensors in the place of integers in arrays that others hold, which each call reads anew.
+
+        Args:
+            key: what the program indexes a tensor with.
+        """
+        if type(key) is tuple:
+            items = [self.given_index(k) for k in key]
+            return key if all(map(operator.is_, items, key)) else tuple(items)
+        if not is_array(key) or type(key) is not numpy().ndarray or key.dtype.kind != "i" or not key.ndim:
+            return key
+        if not can_be_shared(key) or self._calls.external.source_of(key) is None:
+            return key
+        with torch._C.DisableTorchFunction():
+            tensor = self.sharing(key, torch.from_numpy(key), writable)
+            return self._calls(T.to, (tensor, torch.int64), {"copy": True})  # the array may be written to later
+
+    def of_the_call(self, array: Any) -> RunArray:
+        """Return what stands for an array that others hold, and that has other elements on each call."""
+        with torch._C.DisableTorchFunction():
+            tensor = self.sharing(array, torch.from_numpy(array), writable)
+        another = array.copy("K")
+        part = another.ravel("K")[::2]
+        part[...] = ~part if array.dtype.kind == "b" else 0 if array.dtype.kind in "iu" else -part
+        return RunArray(self._calls, tensor, (array.copy("K"), another), given=array)
+
     def looked_at(self, array: object) -> None:
         """Refuse to let code in C look at the memory of a tensor that the program wrote to.
 
@@ -155,7 +187,8 @@ class Arrays:
             AcquisitionError: it would see what was there before.
         """
         for lent, _, traced in self._lent.values():
-            if traced._memory.version and is_array(array) and shares_memory(lent, array):
+            is_seen = is_array(array) and type(array) is not RunArray
+            if traced._memory.version and is_seen and shares_memory(lent, array):
                 raise AcquisitionError(
                     "the program writes to a tensor that shares its memory with an array of NumPy, and uses the array "
                     "after that; make the tensor of a copy of the array, or use the tensor"
@@ -179,18 +212,31 @@ class Arrays:
                     "not see; make the tensor of a copy of the array, or change the tensor"
                 )
 
-    def as_index(self, key: object) -> Any:
+    def as_index(self, key: Any) -> Any:
         """Return an index with tensors in the place of arrays."""
         if type(key) is RunArray:
             return index_of(key)
         if is_array(key):
             with torch._C.DisableTorchFunction():
-                return constant(self._calls, torch.tensor(key))
+                made = torch.tensor(key)
+                return constant(self._calls, made.long() if key.dtype.kind == "i" else made)
         if isinstance(key, slice):
             return with_numbers_of_scalars(key)
         if isinstance(key, tuple):
             return tuple([self.as_index(k) for k in key])
         return key
+
+
+def can_be_shared(array: Any) -> bool:
+    """Whether a tensor can share the memory of an array of numbers, without a warning."""
+    return bool(array.flags.writeable and array.dtype.isnative and min(array.strides, default=0) >= 0)
+
+
+def can_be_of_the_call(array: Any) -> bool:
+    """Whether there may be programs that compute with the elements that an array has on each call."""
+    if not is_array(array) or type(array) is not numpy().ndarray or array.dtype.kind not in "biufc":
+        return False
+    return bool(array.size and array.flags.forc) and can_be_shared(array)
 
 
 def shares_memory(one: Any, other: Any) -> bool:

@@ -32,6 +32,8 @@ from thunder_tracing.tensors.write_calls import WriteCalls
 
 T = torch.Tensor
 NATIVE: Any = T
+OF_ELEMENTS = frozenset("add sub mul truediv floordiv mod pow eq ne lt le gt ge and_ or_ xor lshift rshift".split())
+"""Operators of arrays: the shape of what they return does not follow from integers."""
 EXAMPLES = 2
 """How many examples there are of each: where they are not alike, what comes of them is not known."""
 
@@ -39,7 +41,8 @@ EXAMPLES = 2
 @answers(on_arrays)
 def _on_arrays(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     calls.changes += 1  # a module that does the same may be given others
-    keeps = isinstance(function, numpy().ufunc) and not any(map(is_array, values_in((args, kwargs))))
+    of_elements = isinstance(function, numpy().ufunc) or getattr(function, "__name__", "") in OF_ELEMENTS
+    keeps = of_elements and not any([type(v) is not RunArray and is_array(v) for v in values_in((args, kwargs))])
     given: tuple[Any, Any] = map_values(partial(_settled, keeps_integers=keeps), (args, kwargs))
     try:
         made = _examples(function, *given)

@@ -1,4 +1,4 @@
-"""Arrays and scalars of NumPy's that only the run of a program brings: those that it draws, scalars that it is given.
+"""Arrays and scalars of NumPy's that only the run of a program brings: those that it draws, and those that it is given.
 
 In the program each is a tensor on the CPU that shares its memory. What NumPy computes of them it computes when the
 program runs, on arrays; their views are views of the tensor, and writes to them are writes to it.
@@ -43,14 +43,21 @@ class RunArray:
         root: what it is a view of.
         symbolic: of a scalar that follows from those that the program is given, the symbolic number that is the same.
             Code in C that looks at it sees the first example, to which the program is fixed then.
+        given: the array that others hold which it stands for, if it does.
     """
 
     def __init__(
-        self, calls: Calls, tensor: Any, examples: tuple[Any, ...], root: RunArray | None = None, symbolic: Any = None
+        self,
+        calls: Calls,
+        tensor: Any,
+        examples: tuple[Any, ...],
+        root: RunArray | None = None,
+        symbolic: Any = None,
+        given: Any = None,
     ) -> None:
         self._calls, self._examples = calls, examples
         self._tensor = tensor
-        self.symbolic = symbolic
+        self.symbolic, self.given = symbolic, given
         self.root = self if root is None else root
 
     @property
@@ -303,7 +310,7 @@ def _number(value: RunArray) -> Any:
 
 def index_of(value: RunArray) -> Any:
     """Return what tensors are indexed with in place of an array or a scalar."""
-    return value.number() if value.is_scalar else value.tensor
+    return value.tensor if value.symbolic is None else value.symbolic
 
 
 def run_arrays_in(tree: object) -> list[RunArray]:
