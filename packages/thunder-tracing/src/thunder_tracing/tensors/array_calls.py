@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,6 +14,9 @@ from thunder_guards.kinds import is_array
 from thunder_torch.convert import proxy_of
 from thunder_torch.opaque import Call
 from thunder_tracing.bailouts import Bailout
+
+if TYPE_CHECKING:
+    from numpy import ndarray as Array
 
 T = torch.Tensor
 
@@ -32,7 +35,7 @@ def as_tensor(value: object) -> T:
     return torch.from_numpy(value if is_array(value) else numpy().asarray(value))
 
 
-def writable(array: Any) -> T:
+def writable(array: Array) -> T:
     """Return the tensor that shares the memory of an array.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -23,6 +23,9 @@ from thunder_tracing.tensors.array_calls import ArrayWritten, Method, numpy, on_
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
+
+if TYPE_CHECKING:
+    from numpy import ndarray as Array
 
 T = torch.Tensor
 COMPUTE_ARRAYS = ("numpy", "_operator")
@@ -171,7 +174,7 @@ class Arrays:
             tensor = self.sharing(key, torch.from_numpy(key), writable)
             return self._calls(T.to, (tensor, torch.int64), {"copy": True})  # the array may be written to later
 
-    def of_the_call(self, array: Any) -> RunArray:
+    def of_the_call(self, array: Array) -> RunArray:
         """Return what stands for an array that others hold, and that has other elements on each call."""
         with torch._C.DisableTorchFunction():
             tensor = self.sharing(array, torch.from_numpy(array), writable)
@@ -180,7 +183,7 @@ class Arrays:
         part[...] = ~part if array.dtype.kind == "b" else 0 if array.dtype.kind in "iu" else -part
         return RunArray(self._calls, tensor, (array.copy("K"), another), given=array)
 
-    def looked_at(self, array: object) -> None:
+    def looked_at(self, array: Array) -> None:
         """Refuse to let code in C look at the memory of a tensor that the program wrote to.
 
         Raises:
@@ -227,19 +230,19 @@ class Arrays:
         return key
 
 
-def can_be_shared(array: Any) -> bool:
+def can_be_shared(array: Array) -> bool:
     """Whether a tensor can share the memory of an array of numbers, without a warning."""
     return bool(array.flags.writeable and array.dtype.isnative and min(array.strides, default=0) >= 0)
 
 
-def can_be_of_the_call(array: Any) -> bool:
+def can_be_of_the_call(array: Array) -> bool:
     """Whether there may be programs that compute with the elements that an array has on each call."""
     if not is_array(array) or type(array) is not numpy().ndarray or array.dtype.kind not in "biufc":
         return False
     return bool(array.size and array.flags.forc) and can_be_shared(array)
 
 
-def shares_memory(one: Any, other: Any) -> bool:
+def shares_memory(one: Array, other: Array) -> bool:
     """Whether two arrays have elements in one place, perhaps."""
     first, second = one.__array_interface__["data"][0], other.__array_interface__["data"][0]
     base_of_one = one if one.base is None else one.base

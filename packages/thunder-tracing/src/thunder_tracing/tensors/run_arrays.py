@@ -53,7 +53,7 @@ class RunArray:
         examples: tuple[Any, ...],
         root: RunArray | None = None,
         symbolic: Any = None,
-        given: Any = None,
+        given: object = None,
     ) -> None:
         self._calls, self._examples = calls, examples
         self._tensor = tensor
