@@ -190,7 +190,7 @@ class Arrays:
             AcquisitionError: it would see what was there before.
         """
         for lent, _, traced in self._lent.values():
-            is_seen = is_array(array) and type(array) is not RunArray
+            is_seen = is_array(array) and not isinstance(array, RunArray)
             if traced._memory.version and is_seen and shares_memory(lent, array):
                 raise AcquisitionError(
                     "the program writes to a tensor that shares its memory with an array of NumPy, and uses the array "
