@@ -114,6 +114,42 @@ def test_numpy_computes_of_what_each_call_brings(name):
     check(COMPUTED[name], calls, 3 if name == "a branch" else 2, cache="symbolic values")
 
 
+def nearest(points, means):
+    return np.argmin(np.linalg.norm(points - means[:, None], axis=2), axis=0)
+
+
+def descended(weights, points, targets, rate):
+    errors = points @ weights - targets
+    weights -= rate * 2 * points.T @ errors / len(targets)
+    return weights, float((errors**2).mean())
+
+
+def lived(cells):
+    count = sum(np.roll(cells, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0))
+    return (count == 3) | (cells & (count == 2))
+
+
+def discounted(rewards, rate):
+    returns, running = np.zeros_like(rewards), 0.0
+    for t in reversed(range(len(rewards))):
+        running = returns[t] = rewards[t] + rate * running
+    return torch.as_tensor(returns)
+
+
+OF_NUMPY = {
+    "nearest means": (nearest, lambda rng: (rng.randn(50, 3), rng.randn(4, 3))),
+    "gradient descent": (descended, lambda rng: (rng.randn(3), rng.randn(9, 3), rng.randn(9), 0.1)),
+    "game of life": (lived, lambda rng: (rng.rand(8, 8) > 0.5,)),
+    "discounted rewards": (discounted, lambda rng: (rng.randn(10), 0.9)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+def test_functions_of_numpy_alone(name):
+    function, given = OF_NUMPY[name]
+    check(function, [given(np.random.RandomState(seed)) for seed in range(4)], 2)
+
+
 def test_arrays_are_found_in_containers():
     check(lambda x, given: x[given["rows"] // 2], [(x, {"rows": i}) for x, i in indices(4)], 2)
 
