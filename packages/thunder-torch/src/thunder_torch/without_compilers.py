@@ -35,7 +35,7 @@ def leave_compilers_alone() -> None:
         >>> leave_compilers_alone()
     """
     for guarded in _guarded():
-        plain = _enclosed(guarded).get("fn")
+        plain = dict(zip(guarded.__code__.co_freevars, _enclosed(guarded), strict=True)).get("fn")
         if isinstance(plain, FunctionType) and not hasattr(plain, KEPT):
             setattr(plain, KEPT, _until_loaded(plain, guarded))
 
@@ -62,18 +62,17 @@ def _guarded() -> Iterator[Any]:
     seen: set[int] = set()
     while waiting:
         function = waiting.pop()
-        if not isinstance(function, FunctionType) or id(function) in seen:
+        if type(function) is not FunctionType or function.__closure__ is None or id(function) in seen:
             continue
         seen.add(id(function))
         if function.__code__ is example.__code__:
             yield function
-        waiting += _enclosed(function).values()
+        waiting += _enclosed(function)
 
 
-def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """Return the functions that a function refers to by its closure, by the names that they have there."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return {name: value for name, cell in cells if isinstance(value := _inside(cell), FunctionType)}
+def _enclosed(function: FunctionType) -> list[Any]:
+    """Return what is in the cells of a function's closure; ``None`` for what is in empty ones."""
+    return [_inside(cell) for cell in function.__closure__ or ()]
 
 
 def _inside(cell: Any) -> Any:
