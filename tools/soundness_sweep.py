@@ -26,6 +26,7 @@ from thunder_executors_llvm.paying import EVERYTHING
 PACKAGES = Path(__file__).parent.parent / "packages"
 sys.path[:0] = [str(PACKAGES / "thunder-frontend" / "tests"), str(PACKAGES / "thunder-native" / "tests")]
 
+import array_programs  # noqa: E402
 import autograd_sessions  # noqa: E402
 import branch_programs  # noqa: E402
 import changes  # noqa: E402
@@ -141,6 +142,11 @@ def try_containers(seed: int) -> tuple[str, str]:
     return compared(container_programs.agrees_with_eager, seed)
 
 
+def try_arrays(seed: int) -> tuple[str, str]:
+    """Return how a program that computes with arrays of NumPy among its arguments compares."""
+    return compared(array_programs.agrees_with_eager, seed)
+
+
 ATTEMPTS = {
     "branches": try_branches,
     "programs": try_program,
@@ -152,6 +158,7 @@ ATTEMPTS = {
     "operations": try_operations,
     "state": try_state,
     "containers": try_containers,
+    "arrays": try_arrays,
 }
 
 

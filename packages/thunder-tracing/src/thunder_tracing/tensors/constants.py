@@ -21,6 +21,7 @@ from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.array_calls import ArrayWritten, Method, numpy, on_arrays, writable
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
+from thunder_tracing.tensors.sizes import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
 
@@ -66,6 +67,8 @@ class Arrays:
         self._of_the_run = of_the_run
         self._computed: list[Any] = []
         self._lent: dict[int, tuple[Any, Any, TracedTensor]] = {}
+        self._wholes: dict[int, tuple[Any, Any]] = {}
+        self._apart: list[tuple[Any, TracedTensor]] = []
 
     def made(self, function: object, args: Sequence[Any], result: Any) -> Any:
         """Return what a program gets for a tensor that a call in C returned: a traced one, if it is made of no tensor.
@@ -95,6 +98,9 @@ class Arrays:
             result: what it returned.
         """
         owner = getattr(function, "__self__", None)
+        if result.base is not None:
+            whole = next((a for a in (owner, *args) if is_array(a) and is_part(result, a)), None)
+            self._wholes[id(result)] = result, whole
         if is_array(owner):
             function, args = Method(function.__name__), (owner, *args)
         elif getattr(function, "__module__", None) not in COMPUTE_ARRAYS or function is operator.getitem:
@@ -131,12 +137,33 @@ class Arrays:
             with torch._C.DisableTorchFunction():
                 return self._calls(T.detach, (self._lent[id(array)][2],), {})  # type: ignore[no-any-return]
         if self._calls.external.source_of(array) is None:
-            traced = constant(self._calls, tensor)
+            traced = self._part(array)
+            if traced is None:
+                traced = constant(self._calls, tensor)
+                self._apart += [(array, traced)] * (is_array(array) and getattr(array, "base", None) is not None)
         else:
             self._calls.external.mutations.watch_buffer(array)
             traced = self._calls.external.result_of(of, (array,), tensor)
         self._lent[id(array)] = array, copy_of(array), traced
         return traced
+
+    def _part(self, array: Any) -> TracedTensor | None:
+        """Return what stands for a tensor that shares the memory of a view that the program made of an array.
+
+        ``None`` where tensors cannot be such views.
+        """
+        whole = array
+        while id(whole) in self._wholes and self._calls.external.source_of(whole) is None:
+            whole = self._wholes[id(whole)][1]
+        if whole is array or whole is None or not can_be_of_the_call(whole):
+            return None
+        size, offset = whole.itemsize, address_of(array) - address_of(whole)
+        if array.dtype != whole.dtype or any([step < 0 or step % size for step in (*array.strides, offset)]):
+            return None
+        with torch._C.DisableTorchFunction():
+            tensor = self.sharing(whole, torch.from_numpy(whole))
+            place = array.shape, tuple([step // size for step in array.strides]), offset // size
+            return self._calls(torch.as_strided, (tensor, *place), {})  # type: ignore[no-any-return]
 
     def element(self, array: Any, key: object) -> Any:
         """Return an element of an array that others hold, at a place of which numbers change: a scalar of the run.
@@ -178,6 +205,8 @@ class Arrays:
         """Return what stands for an array that others hold, and that has other elements on each call."""
         with torch._C.DisableTorchFunction():
             tensor = self.sharing(array, torch.from_numpy(array), writable)
+        for size in self._calls.value(tensor).shape:
+            fixed(size)  # NumPy is told how many elements there are
         another = array.copy("K")
         part = another.ravel("K")[::2]
         part[...] = ~part if array.dtype.kind == "b" else 0 if array.dtype.kind in "iu" else -part
@@ -190,8 +219,7 @@ class Arrays:
             AcquisitionError: it would see what was there before.
         """
         for lent, _, traced in self._lent.values():
-            is_seen = is_array(array) and not isinstance(array, RunArray)
-            if traced._memory.version and is_seen and shares_memory(lent, array):
+            if traced._memory.version and is_array(array) and shares_memory(lent, array):
                 raise AcquisitionError(
                     "the program writes to a tensor that shares its memory with an array of NumPy, and uses the array "
                     "after that; make the tensor of a copy of the array, or use the tensor"
@@ -208,6 +236,12 @@ class Arrays:
         Raises:
             AcquisitionError: there are some.
         """
+        for _, traced in self._apart:
+            if traced._memory.version:
+                raise AcquisitionError(
+                    "the program writes to a tensor that shares its memory with a part of an array of NumPy; make the "
+                    "tensor of the whole array, and take the part of that"
+                )
         for array, before, _ in self._lent.values():
             if not (holds(array, before) and self._calls.external.mutations.is_unchanged(array)):
                 raise AcquisitionError(
@@ -242,9 +276,19 @@ def can_be_of_the_call(array: Array) -> bool:
     return bool(array.size and array.flags.forc) and can_be_shared(array)
 
 
+def address_of(array: Array) -> int:
+    """Return where the first element of an array is."""
+    return int(array.__array_interface__["data"][0])
+
+
+def is_part(array: Array, whole: Array) -> bool:
+    """Whether an array may be a view of another."""
+    return bool(numpy().may_share_memory(array, whole))
+
+
 def shares_memory(one: Array, other: Array) -> bool:
     """Whether two arrays have elements in one place, perhaps."""
-    first, second = one.__array_interface__["data"][0], other.__array_interface__["data"][0]
+    first, second = address_of(one), address_of(other)
     base_of_one = one if one.base is None else one.base
     base_of_other = other if other.base is None else other.base
     return first == second or base_of_one is base_of_other

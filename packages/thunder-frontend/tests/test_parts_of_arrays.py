@@ -1,0 +1,106 @@
+"""Tensors that share memory with parts of arrays: who writes to one, writes to the array."""
+
+import numpy as np
+import pytest
+import torch
+
+from thunder_frontend import jit
+
+
+def slice_written(x, a):
+    t = torch.from_numpy(a[1:])
+    t += 1
+    return x + t[0]
+
+
+def slice_written_and_returned(x, a):
+    b = a[1:]
+    t = torch.from_numpy(b)
+    t += 1
+    return x + t[0], b
+
+
+def steps_written(x, a):
+    t = torch.from_numpy(a[::2])
+    t.mul_(2)
+    return x + t[0], a
+
+
+def rows_written(x, a):
+    t = torch.from_numpy(a.reshape(2, 2))
+    t[0] += 1
+    return x + t[0, 0]
+
+
+def columns_written(x, a):
+    t = torch.from_numpy(a.reshape(2, 2).T)
+    t[0] += 1
+    return x + t[0, 0]
+
+
+def whole_written(x, a):
+    t, u = torch.from_numpy(a[1:]), torch.from_numpy(a)
+    u += 1
+    return x + t[0]
+
+
+def part_of_a_part_written(x, a):
+    t = torch.as_tensor(a[1:][1:])
+    t += 1
+    return x + t[0]
+
+
+def read_as_number_afterwards(x, a):
+    t = torch.from_numpy(a[1:])
+    t += 1
+    return x + int(a[1])
+
+
+def read_as_another_dtype(x, a):
+    t = torch.from_numpy(a.view(np.int32))
+    t += 1
+    return x + t[0]
+
+
+def part_of_its_own(x, a):
+    b = a + 1
+    t = torch.from_numpy(b[1:])
+    t += 1
+    return x + t[0], b
+
+
+def returned(x, a):
+    return x, torch.from_numpy(a[1:])
+
+
+PROGRAMS = [
+    slice_written,
+    slice_written_and_returned,
+    steps_written,
+    rows_written,
+    columns_written,
+    whole_written,
+    part_of_a_part_written,
+    read_as_number_afterwards,
+    read_as_another_dtype,
+    part_of_its_own,
+    returned,
+]
+IN_PYTHON = (columns_written, read_as_number_afterwards, read_as_another_dtype)
+
+
+@pytest.mark.parametrize("part", [False, True], ids=["whole", "part"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_writes_reach_the_array(program, part):
+    compiled = jit(program, fallback="split" if program in IN_PYTHON else "error")
+    x = torch.ones(3)
+    for first in range(4):
+        whole = np.array([7, first, 1, 2 + first, 0, 9])
+        a, b = whole.copy(), whole.copy()
+        given, mine = (a[1:5], b[1:5]) if part else (a[1:5].copy(), b[1:5].copy())
+        expected, found = program(x, given), compiled(x, mine)
+        assert np.array_equal(given, mine) and np.array_equal(a, b)
+        results = [r if isinstance(r, tuple) else (r,) for r in (expected, found)]
+        for e, f in zip(*results, strict=True):
+            assert type(e) is type(f) and np.array_equal(np.asarray(e), np.asarray(f))
+            assert np.shares_memory(np.asarray(e), given) == np.shares_memory(np.asarray(f), mine)
