@@ -104,3 +104,59 @@ def test_writes_reach_the_array(program, part):
         for e, f in zip(*results, strict=True):
             assert type(e) is type(f) and np.array_equal(np.asarray(e), np.asarray(f))
             assert np.shares_memory(np.asarray(e), given) == np.shares_memory(np.asarray(f), mine)
+
+
+def kept_of_an_argument(x, a, kept):
+    part = a[1:]
+    part += 2
+    kept["part"] = part
+    return x
+
+
+def kept_of_its_own(x, a, kept):
+    made = a + 1
+    kept["made"], kept["part"] = made, made[1:]
+    kept["part"][0] += 1
+    return x
+
+
+def of_several_kinds(x, a, kept):
+    return x, a[1:], a.reshape(2, 2), a[None], a.T, a.ravel(), np.broadcast_to(a[:1], (3,))
+
+
+def parts_of_parts(x, a, kept):
+    first = a[1:]
+    second = first[1:]
+    second += 1
+    return x, first, second
+
+
+def of_what_tensors_write(x, a, kept):
+    made = np.zeros(4)
+    part = made[1:]
+    tensor = torch.from_numpy(made)
+    tensor += x[0]
+    return x, part, made
+
+
+def joined_after_a_write(x, a, kept):
+    tensor = torch.from_numpy(a)
+    tensor += 1
+    return x, np.concatenate([a, a])
+
+
+LEAVING = [kept_of_an_argument, kept_of_its_own, of_several_kinds, parts_of_parts, of_what_tensors_write]
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+@pytest.mark.parametrize("program", [*LEAVING, joined_after_a_write])
+def test_parts_that_leave_the_program_share_its_memory(program):
+    compiled = jit(program, fallback="error" if program in LEAVING else "split")
+    for first in range(4):
+        a, b, kept, ours = np.array([first, 1, 2 + first, 0]), np.array([first, 1, 2 + first, 0]), {}, {}
+        expected, found = program(torch.ones(3), a, kept), compiled(torch.ones(3), b, ours)
+        arrays = [*(expected[1:] if isinstance(expected, tuple) else ()), *kept.values(), a]
+        mine = [*(found[1:] if isinstance(found, tuple) else ()), *ours.values(), b]
+        assert all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(arrays, mine, strict=True))
+        shared = [[np.shares_memory(v, w) for v in made for w in made] for made in (arrays, mine)]
+        assert shared[0] == shared[1]

@@ -72,6 +72,9 @@ class Outcome:
         tensor = self._tensor_template
         for array, traced in calls.arrays.written():
             calls.external.templates[id(array)] = Built(of_tensor, (tensor(traced),)), array
+        for array, whole, view in calls.arrays.views():
+            made = Built(view, (template(whole, tensor, calls.external),))
+            calls.external.templates.setdefault(id(array), (made, array))
         self.result = template(result, tensor, calls.external)
         earlier: list[Effect] = []
         others: list[Effect] = []

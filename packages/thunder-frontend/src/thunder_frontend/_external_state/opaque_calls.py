@@ -80,6 +80,7 @@ class OpaqueCalls:
             if is_buffer(value) and not (known and fn in TAKE_ARRAYS):
                 self._arrays.looked_at(value)
                 self._external.unwatched.escapes(value)
+        self._arrays.looked_into((*args, *kwargs.values()))
         if fn is operator.setitem and is_array(args[0]) and run_arrays_in(args[1:]):
             self._arrays.is_of_the_run(args[0])
         if native.before is not None:

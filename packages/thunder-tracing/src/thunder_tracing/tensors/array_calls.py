@@ -102,6 +102,29 @@ class Method:
         return getattr(owner, self.name)(*args, **kwargs)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Makes a view of an array, as the program made one.
+
+    Args:
+        function: that returned it.
+        args, kwargs: which it was given besides the array.
+        place: of the array among its arguments.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    place: int
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", "view")
+
+    def __call__(self, whole: Any) -> Any:
+        return self.function(*[whole if i == self.place else a for i, a in enumerate(self.args)], **self.kwargs)
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """Returns a copy of one of its arguments that a function has written to.

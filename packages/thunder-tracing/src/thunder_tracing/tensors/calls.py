@@ -90,6 +90,9 @@ class ArraysOfNumPy(Protocol):
     def written(self) -> list[tuple[object, TracedTensor]]:
         """Return the program's own arrays whose memory it wrote to by tensors, each with the tensor."""
 
+    def views(self) -> list[tuple[object, object, Callable[..., Any]]]:
+        """Return views that the program made of arrays, each with the array and how it is made again."""
+
     def is_of_the_run(self, array: object) -> None:
         """Begin again where the program writes what only its run brings to an array that it has computed, or a view."""
 

@@ -19,7 +19,7 @@ from thunder_ir import IntegerProxy
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
-from thunder_tracing.tensors.array_calls import ArrayWritten, Method, numpy, on_arrays, writable
+from thunder_tracing.tensors.array_calls import ArrayWritten, Method, View, numpy, on_arrays, writable
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.sizes import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
@@ -67,7 +67,7 @@ class Arrays:
         self._of_the_run = of_the_run
         self._computed: list[Any] = []
         self._lent: dict[int, tuple[Any, Any, TracedTensor]] = {}
-        self._wholes: dict[int, tuple[Any, Any]] = {}
+        self._wholes: dict[int, tuple[Any, Any, View | None]] = {}
         self._apart: list[tuple[Any, TracedTensor]] = []
 
     def made(self, function: object, args: Sequence[Any], result: Any) -> Any:
@@ -98,20 +98,34 @@ class Arrays:
             result: what it returned.
         """
         owner = getattr(function, "__self__", None)
-        if result.base is not None:
-            whole = next((a for a in (owner, *args) if is_array(a) and is_part(result, a)), None)
-            self._wholes[id(result)] = result, whole
         if is_array(owner):
             function, args = Method(function.__name__), (owner, *args)
-        elif getattr(function, "__module__", None) not in COMPUTE_ARRAYS or function is operator.getitem:
+        if result.base is not None:
+            if id(result) not in self._wholes:
+                self._note_part(function, args, kwargs, result)
             return result
-        if result.base is not None or any([result is given for given in (*args, *kwargs.values())]):
+        if not is_array(owner) and getattr(function, "__module__", None) not in COMPUTE_ARRAYS:
+            return result
+        if function is operator.getitem or any([result is given for given in (*args, *kwargs.values())]):
             return result
         self._computed.append(result)
         if len(self._computed) - 1 not in self._of_the_run:
             return result
         with torch._C.DisableTorchFunction():
             return self._calls(on_arrays, (function, tuple(args), dict(kwargs)), {})
+
+    def _note_part(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Note how the program made a view of an array."""
+        for index, whole in enumerate(args):
+            if is_array(whole) and whole is not result and numpy().may_share_memory(result, whole):
+                others = (*args[:index], *args[index + 1 :], *kwargs.values())
+                again = View(function, (*args[:index], None, *args[index + 1 :]), dict(kwargs), index)
+                self._wholes[id(result)] = result, whole, again if all(map(_is_plain, others)) else None
+                return
+
+    def views(self) -> list[tuple[object, object, Callable[..., Any]]]:
+        """Return views that the program made of arrays, each with the array and how it is made again."""
+        return [(array, whole, view) for array, whole, view in self._wholes.values() if view is not None]
 
     def is_of_the_run(self, array: Any) -> None:
         """Begin again where the program writes what only its run brings to an array that it has computed, or a view.
@@ -155,7 +169,7 @@ class Arrays:
         whole = array
         while id(whole) in self._wholes and self._calls.external.source_of(whole) is None:
             whole = self._wholes[id(whole)][1]
-        if whole is array or whole is None or not can_be_of_the_call(whole):
+        if whole is array or not can_be_of_the_call(whole):
             return None
         size, offset = whole.itemsize, address_of(array) - address_of(whole)
         if array.dtype != whole.dtype or any([step < 0 or step % size for step in (*array.strides, offset)]):
@@ -225,6 +239,15 @@ class Arrays:
                     "after that; make the tensor of a copy of the array, or use the tensor"
                 )
 
+    def looked_into(self, given: Sequence[Any]) -> None:
+        """Refuse to let code in C look at such memory by an array in a list or a tuple that it is given."""
+        if not any([traced._memory.version for _, _, traced in self._lent.values()]):
+            return
+        for value in given:
+            for part in value if value.__class__ in (list, tuple) else ():
+                if is_array(part):
+                    self.looked_at(part)
+
     def written(self) -> list[tuple[object, TracedTensor]]:
         """Return the program's own arrays whose memory it wrote to by tensors, each with the tensor."""
         own = [(array, traced) for array, _, traced in self._lent.values() if traced._memory.version]
@@ -281,9 +304,13 @@ def address_of(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def is_part(array: Array, whole: Array) -> bool:
-    """Whether an array may be a view of another."""
-    return bool(numpy().may_share_memory(array, whole))
+def _is_plain(value: object) -> bool:
+    """Whether a value is given again by each call, as the index of a slice is."""
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value.__class__ in (int, bool, str, type(None), type(...)) or isinstance(value, (type, numpy().dtype))
 
 
 def shares_memory(one: Array, other: Array) -> bool:
