@@ -160,3 +160,27 @@ def test_parts_that_leave_the_program_share_its_memory(program):
         assert all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(arrays, mine, strict=True))
         shared = [[np.shares_memory(v, w) for v in made for w in made] for made in (arrays, mine)]
         assert shared[0] == shared[1]
+
+
+def whole_read_anew(x, a):
+    b = a + 1
+    part = b[1:]
+    tensor = torch.from_numpy(part)
+    tensor += 1
+    return x + torch.tensor(b)[1], part, b
+
+
+def part_read_anew(x, a):
+    b = a + 1
+    part = b[1:]
+    tensor = torch.from_numpy(b)
+    tensor += 1
+    return x + torch.tensor(part)[0], torch.tensor(b)
+
+
+@pytest.mark.parametrize("program", [whole_read_anew, part_read_anew])
+def test_copies_are_made_of_what_is_there_by_then(program):
+    compiled = jit(program, fallback="error")
+    for first in range(3):
+        expected, found = [f(torch.ones(3), np.array([first, 1])) for f in (program, compiled)]
+        assert all(type(e) is type(f) and np.array_equal(e, f) for e, f in zip(expected, found, strict=True))

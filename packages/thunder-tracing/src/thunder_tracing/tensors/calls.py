@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -68,6 +68,9 @@ from thunder_tracing.tensors.symbolic_numbers import NumbersMet, at_hand, with_n
 from thunder_tracing.tensors.tensor_classes import is_handed_on, keeps_classes
 from thunder_tracing.tensors.traced_tensor import TracedTensor, symbolic_traced_tensor
 
+if TYPE_CHECKING:
+    from numpy import ndarray as Array
+
 T = torch.Tensor
 
 
@@ -89,6 +92,9 @@ class ArraysOfNumPy(Protocol):
 
     def written(self) -> list[tuple[object, TracedTensor]]:
         """Return the program's own arrays whose memory it wrote to by tensors, each with the tensor."""
+
+    def may_change(self, array: Array) -> bool:
+        """Whether what is in an array may be other than while the program is acquired: others hold it, or a tensor."""
 
     def views(self) -> list[tuple[object, object, Callable[..., Any]]]:
         """Return views that the program made of arrays, each with the array and how it is made again."""

@@ -226,6 +226,11 @@ class Arrays:
         part[...] = ~part if array.dtype.kind == "b" else 0 if array.dtype.kind in "iu" else -part
         return RunArray(self._calls, tensor, (array.copy("K"), another), given=array)
 
+    def may_change(self, array: Array) -> bool:
+        """Whether what is in an array may be other than while the program is acquired: others hold it, or a tensor."""
+        is_held = self._calls.external.source_of(array) is not None
+        return is_held or any([shares_memory(lent, array) for lent, *_ in self._lent.values() if is_array(lent)])
+
     def looked_at(self, array: Array) -> None:
         """Refuse to let code in C look at the memory of a tensor that the program wrote to.
 
@@ -342,14 +347,14 @@ def constant(calls: WriteCalls, value: T) -> TracedTensor:
 
 @answers_each(*OF_ARRAYS)
 def _made_of(function: Any, calls: WriteCalls, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
-    data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+    data: Any = args[0] if args else kwargs.get("data", kwargs.get("obj"))
     if function is torch.asarray and isinstance(data, T):
         return _converted(calls, data, requires_grad, **kwargs)
     if not holds_of_numpy(data):
         with torch._C.DisableTorchFunctionSubclass():
             is_list = isinstance(data, (list, tuple))
             made = calls.record(torch.tensor if is_list and function is torch.as_tensor else function, args, kwargs)
-    elif is_array(data) and not (function is torch.tensor and calls.external.source_of(data) is None):
+    elif is_array(data) and (function is not torch.tensor or calls.arrays.may_change(data)):
         with torch._C.DisableTorchFunction():
             read = torch.from_numpy(data)
         read = calls.arrays.sharing(data, read)
