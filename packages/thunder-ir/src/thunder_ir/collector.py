@@ -8,11 +8,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def collector_paused(lasts: bool = False) -> Iterator[None]:
     """Keep the cyclic garbage collector from running, within a ``with`` block or a decorated function.
 
     While a program is made or rewritten nearly all new objects live on, and a full collection, which goes over every
     object of the process, takes longer than many a pass. What is unreachable is collected afterwards, as ever.
+
+    Args:
+        lasts: whether all that is made is there to stay, as modules are: no collection of what is young goes over it.
 
     Example:
         >>> import gc
@@ -28,5 +31,8 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        if lasts and not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()  # they are among the old ones now
         if enabled:
             gc.enable()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial, wraps
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial, wraps
 from typing import Any
 
 import torch
@@ -114,18 +114,24 @@ def _decomposition(origin: Any, body: Callable[..., Any]) -> Callable[..., Any]:
     have to know a size which only the run of the program tells. One that returns what it was given, because it has
     nothing to do for such sizes, returns a copy where PyTorch does.
     """
-    copies = origin is not None and view_argument(origin) is None
-    parameters = inspect.signature(body).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    second = list(parameters)[1] if len(parameters) > 1 else ""
+
+    @cache  # of most operations nobody asks
+    def copies() -> bool:
+        return origin is not None and view_argument(origin) is None
+
+    @cache
+    def parameters_of_body() -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(body).parameters
 
     def renamed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        parameters = parameters_of_body()
+        takes_any = any([p.kind is p.VAR_KEYWORD for p in parameters.values()])
         kwargs = {OF_NUMPY.get(k, k): v for k, v in kwargs.items() if k != "out" or v is not None}
         for name in _FIRST:
             if name in kwargs and name not in parameters and not takes_any:
                 args = (kwargs.pop(name), *args)
         if "other" in kwargs and "other" not in parameters and len(args) == 1:
-            kwargs[second] = kwargs.pop("other")
+            kwargs[list(parameters)[1] if len(parameters) > 1 else ""] = kwargs.pop("other")
         return args, kwargs
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -142,7 +148,7 @@ def _decomposition(origin: Any, body: Callable[..., Any]) -> Callable[..., Any]:
             call, values = call_of(origin, args, kwargs)
             with current_builder().tagged(*failing(origin)):
                 return (drawing_call if draws(origin, args, kwargs) else opaque_call)(call, *values)
-        return _of_its_own(output, (*args, *kwargs.values())) if copies else output
+        return _of_its_own(output, (*args, *kwargs.values())) if copies() else output
 
     @wraps(body)
     def decomposition(*args: Any, **kwargs: Any) -> Any:
@@ -222,7 +228,9 @@ def _meta(
     if origin is None or quick is BY_DECOMPOSITION:
         return None if quick is BY_DECOMPOSITION else quick
 
-    quickly = told_by(partial(_by_decomposition, decomposition, language), origin, tags)
+    @cache
+    def quickly() -> Callable[..., Any] | None:
+        return told_by(partial(_by_decomposition, decomposition, language), origin, tags)
 
     def meta(*args: Any, **kwargs: Any) -> Any:
         if quick is not None:
@@ -234,7 +242,7 @@ def _meta(
                 return output
         if _has_symbols(args) or (kwargs and _has_symbols(tuple(kwargs.values()))):
             return _by_decomposition(decomposition, language, *args, **kwargs)
-        return metadata_of(origin, args, kwargs, quickly)
+        return metadata_of(origin, args, kwargs, quickly())
 
     return meta
 

@@ -82,10 +82,14 @@ def _key(function: Any) -> Any:
         if function.origin is None:
             return function.name
         function = function.origin
-    return OPERATORS.get(path_of(function)) or last_name(function) if is_pytorchs(function) else function
+    path = path_of(function)
+    return OPERATORS.get(path) or last_name(function) if _is_of_pytorch(path) else function
 
 
 def is_pytorchs(function: Any) -> bool:
     """Whether a callable is PyTorch's own: not one of other libraries, which PyTorch's dispatcher may know as well."""
-    path = path_of(function)
+    return _is_of_pytorch(path_of(function))
+
+
+def _is_of_pytorch(path: str) -> bool:
     return path.startswith("torch.") and (not path.startswith("torch.ops.") or path.startswith("torch.ops.aten."))

@@ -5,7 +5,7 @@ from typing import Any
 
 from thunder_ir import collector_paused
 
-with collector_paused():  # what is imported stays, and a full collection goes over all that PyTorch has made
+with collector_paused(lasts=True):  # what is imported stays, and a full collection goes over all that PyTorch has made
     from thunder import clang, core, dev_utils, executors, extend, plugins, recipes, transforms
     from thunder import numpy as numpy
     from thunder import torch as torch
