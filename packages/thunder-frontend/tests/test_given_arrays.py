@@ -71,14 +71,18 @@ def test_as_many_indices_as_there_are():
     check(lambda x, i: x[i].sum(0), [(X, np.arange(n)) for n in (3, 5, 9, 4)], 2)
 
 
-def test_gradients_are_those_of_the_indices_of_the_forward_program():
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_gradients_go_where_the_array_says_by_then(dtype):
+    """PyTorch keeps an index of int64 as a tensor that shares the memory of the array."""
     compiled = jit(lambda x, i: (x[i] ** 2).sum(), fallback="error")
     for x, i in indices(3):
-        x = x.clone().requires_grad_()
-        loss = compiled(x, i)
-        (expected,) = torch.autograd.grad((x[i.copy()] ** 2).sum(), x)
-        i[:] = i[0]  # as a caller does who shuffles in place
-        assert torch.equal(torch.autograd.grad(loss, x)[0], expected)
+        found = []
+        for function in (lambda x, i: (x[i] ** 2).sum(), compiled):
+            leaf, given = x.clone().requires_grad_(), i.astype(dtype)
+            loss = function(leaf, given)
+            given[:] = given[0]  # as a caller does who shuffles in place
+            found += torch.autograd.grad(loss, leaf)
+        assert torch.equal(*found)
 
 
 def changed(x, a):

@@ -213,7 +213,7 @@ class Arrays:
             return key
         with torch._C.DisableTorchFunction():
             tensor = self.sharing(key, torch.from_numpy(key), writable)
-            return self._calls(T.to, (tensor, torch.int64), {"copy": True})  # the array may be written to later
+            return self._calls(T.to, (tensor, torch.int64), {})  # which shares the memory of one of int64 in eager, too
 
     def of_the_call(self, array: Array) -> RunArray:
         """Return what stands for an array that others hold, and that has other elements on each call."""
