@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
@@ -15,10 +15,22 @@ from thunder_torch.convert import proxy_of
 from thunder_torch.opaque import Call
 from thunder_tracing.bailouts import Bailout
 
-if TYPE_CHECKING:
-    from numpy import ndarray as Array
-
 T = torch.Tensor
+
+
+class Array(Protocol):
+    """What is asked of an array of NumPy, which this package does without."""
+
+    base: Any
+    dtype: Any
+    flags: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    size: int
+    __array_interface__: dict[str, Any]
+
+    def copy(self, order: str) -> Any:
+        """Return a copy."""
 
 
 def numpy() -> Any:

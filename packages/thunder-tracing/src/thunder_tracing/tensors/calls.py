@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -50,6 +50,7 @@ from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tensors._handlers import HANDLERS
 from thunder_tracing.tensors._masks import Places, selected_by_places
 from thunder_tracing.tensors._metadata_writes import MetadataWrite, Stages
+from thunder_tracing.tensors.array_calls import Array
 from thunder_tracing.tensors.histories import check_reads, is_unconnected
 from thunder_tracing.tensors.known_values import KnownValues, ValueSpecialisation
 from thunder_tracing.tensors.layouts import Layouts
@@ -67,9 +68,6 @@ from thunder_tracing.tensors.storage import (
 from thunder_tracing.tensors.symbolic_numbers import NumbersMet, at_hand, with_numbers
 from thunder_tracing.tensors.tensor_classes import is_handed_on, keeps_classes
 from thunder_tracing.tensors.traced_tensor import TracedTensor, symbolic_traced_tensor
-
-if TYPE_CHECKING:
-    from numpy import ndarray as Array
 
 T = torch.Tensor
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -19,14 +19,11 @@ from thunder_ir import IntegerProxy
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
-from thunder_tracing.tensors.array_calls import ArrayWritten, Method, View, numpy, on_arrays, writable
+from thunder_tracing.tensors.array_calls import Array, ArrayWritten, Method, View, numpy, on_arrays, writable
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.sizes import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
-
-if TYPE_CHECKING:
-    from numpy import ndarray as Array
 
 T = torch.Tensor
 COMPUTE_ARRAYS = ("numpy", "_operator")
