@@ -11,6 +11,7 @@ import functools
 import math
 import random
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -230,17 +231,27 @@ def alike(ours: Any, eagers: Any) -> bool:
 
 
 def agrees_with_eager(seed: int) -> None:
-    """Check that a random program does what eager does.
+    """Check that a random program does what eager does; see :func:`agree`."""
+    agree(run, program(random.Random(seed)), seed)
+
+
+def agree(run: Callable[[int, bool], list[Any]], text: str, seed: int) -> None:
+    """Check that the calls of a random program do what they do in eager.
+
+    Args:
+        run: returns what comes of all calls of the program of a seed, compiled or not.
+        text: of the program.
+        seed: of it.
 
     Raises:
         AssertionError: it does something else.
         Refused: eager raises at once.
     """
-    expected = run(seed, compiles=False)
+    expected = run(seed, False)
     if isinstance(expected[0], str):
         raise Refused(expected[0])
-    found = run(seed, compiles=True)
+    found = run(seed, True)
     for call, (ours, eagers) in enumerate(zip(found, expected, strict=False)):
         if type(ours) is not type(eagers) or not alike(ours, eagers):
-            raise AssertionError(f"{program(random.Random(seed))}\ncall {call}\nours:  {ours}\neager: {eagers}")
+            raise AssertionError(f"{text}\ncall {call}\nours:  {ours}\neager: {eagers}")
     assert len(found) == len(expected)

@@ -5,14 +5,11 @@
 
 import pytest
 from array_programs import agrees_with_eager
-from programs import Refused
 
-from thunder_guards.errors import ThunderError
+WITHOUT_PROGRAM = (6, 12, 17)
+"""Seeds of what eager refuses at once, or no program can hold."""
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [seed for seed in range(40) if seed not in WITHOUT_PROGRAM])
 def test_programs_do_what_they_do_in_eager(seed):
-    try:
-        agrees_with_eager(seed)
-    except (Refused, ThunderError):
-        return  # eager raises, too, or there is no program
+    agrees_with_eager(seed)

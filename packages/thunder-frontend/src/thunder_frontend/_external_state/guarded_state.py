@@ -60,7 +60,7 @@ from thunder_guards.kinds import (
 from thunder_guards.mutations import Write
 from thunder_guards.sources import Place, Source, held
 from thunder_ir import NumberProxy
-from thunder_tracing.tensors.constants import can_be_of_the_call
+from thunder_tracing.tensors.array_memory import can_be_of_the_call
 from thunder_tracing.tensors.run_texts import Given, RunText
 
 

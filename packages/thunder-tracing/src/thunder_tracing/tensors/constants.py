@@ -20,6 +20,13 @@ from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.array_calls import Array, ArrayWritten, Method, View, numpy, on_arrays, writable
+from thunder_tracing.tensors.array_memory import (
+    address_of,
+    can_be_of_the_call,
+    can_be_shared,
+    is_plain,
+    shares_memory,
+)
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of, with_numbers_of_scalars
 from thunder_tracing.tensors.sizes import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
@@ -117,7 +124,7 @@ class Arrays:
             if is_array(whole) and whole is not result and numpy().may_share_memory(result, whole):
                 others = (*args[:index], *args[index + 1 :], *kwargs.values())
                 again = View(function, (*args[:index], None, *args[index + 1 :]), dict(kwargs), index)
-                self._wholes[id(result)] = result, whole, again if all(map(_is_plain, others)) else None
+                self._wholes[id(result)] = result, whole, again if all(map(is_plain, others)) else None
                 return
 
     def views(self) -> list[tuple[object, object, Callable[..., Any]]]:
@@ -287,40 +294,6 @@ class Arrays:
         if isinstance(key, tuple):
             return tuple([self.as_index(k) for k in key])
         return key
-
-
-def can_be_shared(array: Array) -> bool:
-    """Whether a tensor can share the memory of an array of numbers, without a warning."""
-    return bool(array.flags.writeable and array.dtype.isnative and min(array.strides, default=0) >= 0)
-
-
-def can_be_of_the_call(array: Array) -> bool:
-    """Whether there may be programs that compute with the elements that an array has on each call."""
-    if not is_array(array) or type(array) is not numpy().ndarray or array.dtype.kind not in "biufc":
-        return False
-    return bool(array.size and array.flags.forc) and can_be_shared(array)
-
-
-def address_of(array: Array) -> int:
-    """Return where the first element of an array is."""
-    return int(array.__array_interface__["data"][0])
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value is given again by each call, as the index of a slice is."""
-    if isinstance(value, slice):
-        value = (value.start, value.stop, value.step)
-    if isinstance(value, tuple):
-        return all(map(_is_plain, value))
-    return value.__class__ in (int, bool, str, type(None), type(...)) or isinstance(value, (type, numpy().dtype))
-
-
-def shares_memory(one: Array, other: Array) -> bool:
-    """Whether two arrays have elements in one place, perhaps."""
-    first, second = address_of(one), address_of(other)
-    base_of_one = one if one.base is None else one.base
-    base_of_other = other if other.base is None else other.base
-    return first == second or base_of_one is base_of_other
 
 
 def variable(
