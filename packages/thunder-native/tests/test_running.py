@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 import torch
@@ -24,10 +25,10 @@ from thunder_executors import (
     transform_for_execution,
 )
 from thunder_frontend import cache_misses, jit, last_backward_traces, last_traces
-from thunder_ir import IntegerProxy, Tensor, trace_of
+from thunder_ir import IntegerProxy, Tensor, TensorProxy, trace_of
 from thunder_ir.passes import verifying
 from thunder_native import NativeExecutor, runtime
-from thunder_native.executor import HOT, executor, join_calls
+from thunder_native.executor import FEWEST, HOT, OF_LINEAR, executor, join_calls
 from thunder_native.program import inner_values
 from thunder_native.runner import FAILURES
 from thunder_native.runtime import missing
@@ -134,7 +135,7 @@ def test_unasked_a_product_with_a_bias_counts_for_three_calls(layers, bias):
     with torch.no_grad():
         results = [compiled(x) for _ in range(HOT + 2)]
         assert all(same(result, model(x)) for result in results)
-    assert bool(native_of(compiled)) is (bias and layers > 1)
+    assert bool(native_of(compiled)) is (layers * (OF_LINEAR if bias else 1) + layers >= FEWEST)
 
 
 def test_unasked_it_reads_large_inputs():
@@ -377,6 +378,39 @@ def test_other_tensors_are_left_to_python(inputs, runner):
     assert torch.equal(*[torch.autograd.grad(result.sum(), x)[0] for result in (found, expected)])
 
 
+class Dispatched(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class Functions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+OBSERVERS = [Dispatched, Functions, forward_ad.dual_level, partial(torch.autocast, "cpu"), torch.profiler.profile]
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_whoever_has_to_see_calls_is_noticed(inputs, runner, observer):
+    with observer():
+        assert runner.enter(*inputs) == -1
+    assert runner.enter(*inputs).__class__ is list
+
+
+def test_transforms_of_functions_are_noticed(inputs, runner):
+    found = []
+    torch.func.vmap(lambda x: found.append(runner.enter(*inputs)) or x)(torch.ones(2))
+    assert found == [-1]
+
+
+def test_recorded_calls_are_noticed(inputs, runner):
+    inputs[1].requires_grad_()
+    assert runner.enter(*inputs) == -1
+    with torch.no_grad():
+        assert runner.enter(*inputs).__class__ is list
+
+
 def test_modes_see_every_call(inputs, runner):
     seen = []
 
@@ -523,13 +557,13 @@ def test_sizes_are_integers_that_a_region_takes():
         assert all(same(a, b) for a, b in zip(compiled(*inputs), sizes_computed(*inputs), strict=True))
     assert cache_misses(compiled) <= 2
     runner = runner_of(last_traces(compiled)[-1])
-    numbers = runner.region.inputs[runner.tensors :]
+    numbers = [p for p in runner.region.inputs if not isinstance(p, TensorProxy)]
     assert numbers
     assert all(isinstance(p, IntegerProxy) for p in numbers)
-    values = {"x": torch.randn(2, 6), "cache": torch.randn(9, 6)}
-    given = [values[p.name] if p.name in values else 9 for p in runner.region.inputs]
-    assert runner.enter(*given[: runner.tensors], *[2**64] * len(numbers)) == -1
-    assert runner.enter(*given[: runner.tensors], *[True] * len(numbers)) == -1
+    given = [torch.randn(11, 6) for _ in runner.region.inputs[: -len(numbers)]]
+    assert runner.enter(*given, *[1] * len(numbers)) != -1
+    assert runner.enter(*given, *[2**64] * len(numbers)) == -1
+    assert runner.enter(*given, *[True] * len(numbers)) == -1
 
 
 def write(cache, place, new, w, b):

@@ -209,8 +209,8 @@ def is_arithmetic(bound: BoundSymbol) -> bool:
     )
 
 
-FEWEST = 8
-"""Calls in a row that pay, whatever they are: entering native code costs less than it saves with half as many."""
+FEWEST = 6
+"""Calls in a row that pay, whatever they are: entering native code costs what it saves with four of them."""
 
 OF_LINEAR = 3
 """Calls that one of ``linear`` with a bias counts for: native code saves thrice as much of it as of another."""

@@ -41,6 +41,9 @@ declare ptr @PyLong_FromLong(i64)
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
+declare i1 @_ZN3c108GradMode10is_enabledEv()
+declare i1 @_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE(i8 zeroext)
+declare i1 @_ZN5torch8profiler4impl15profilerEnabledEv()
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -120,15 +123,31 @@ PROGRAM = (
     "word records_key, word views_key, "
     "word inputs, word count, word steps, address code, word outputs, address outputs_at, word first, word second, "
     "word key_offset, word key_one, word key_two, word offset, word numbers, word integer, "
-    "word held, address held_at"
+    "word held, address held_at, address levels, address level, word no_level"
 )
 """The words of a program.
 
 Autograd's dispatch keys (2), inputs that are tensors, slots, steps and where they are, outputs and where their slots
 are, classes of tensors (2), offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object,
-inputs that are integers, their class, inputs that are held and where their slots are. The slot of the first integer is
-in front of that of the first tensor, the second one's in front of it. The last slots are handles of what is held.
+inputs that are integers, their class, inputs that are held and where their slots are, the dictionary with the level of
+derivatives in forward mode, its key and the integer that says that there is none. The slot of the first integer is in
+front of that of the first tensor, the second one's in front of it. The last slots are handles of what is held.
 """
+
+_OBSERVED = function("i1 @observed(ptr %levels, ptr %level, i64 %no_level)", """
+  %unwatched = call i1 @unwatched(i64 0)
+  %casts = call i1 @_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE(i8 0)
+  %profiled = call i1 @_ZN5torch8profiler4impl15profilerEnabledEv()
+  %now = call ptr @PyDict_GetItemWithError(ptr %levels, ptr %level)
+  %level_now = ptrtoint ptr %now to i64
+  %has_level = icmp ne i64 %level_now, %no_level
+  %watched = xor i1 %unwatched, true
+  %one = or i1 %casts, %profiled
+  %other = or i1 %has_level, %watched
+  %observed = or i1 %one, %other
+  ret i1 %observed
+""")  # fmt: skip
+"""Whether somebody has to see each call of PyTorch: a mode, a transform, autocast, a profiler, forward mode."""
 
 _WALKED = {"ptr at": ("%code", "%at_next"), "i64 asked": ("1", "%asks")}
 
@@ -138,8 +157,8 @@ _WALKED = {"ptr at": ("%code", "%at_next"), "i64 asked": ("1", "%asks")}
 # other threads would wait for that.
 #
 # What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
-# run: -1 where an input is none that the program is for, else the step that failed; null where Python was interrupted
-# in a step.
+# run: -1 where an input is none that the program is for, or somebody has to see PyTorch's calls, else the step that
+# failed; null where Python was interrupted in a step.
 ENTRY = function(
     "ptr @enter(ptr %self, ptr %args, i64 %given)",
     f"""
@@ -154,7 +173,11 @@ ENTRY = function(
   %owned = sub i64 %count, %inputs
   %wanted = add i64 %inputs, %numbers
   %fits = icmp eq i64 %given, %wanted
-  br i1 %fits, label %take, label %refuse
+  %observed = call i1 @observed(ptr %levels, ptr %level, i64 %no_level)
+  %alone = xor i1 %observed, true
+  %may = and i1 %fits, %alone
+  %graded = call i1 @_ZN3c108GradMode10is_enabledEv()
+  br i1 %may, label %take, label %refuse
 
 take:
 {loop("i", "%inputs", "look", "take_number", enter="take", back="taken")}
@@ -171,7 +194,14 @@ keyed:
   %borrowed = getelementptr i8, ptr %object, i64 %offset
   %tensor = load ptr, ptr %borrowed
   %plain = call i1 @plain(ptr %tensor, i64 %key_offset, i64 %key_one, i64 %key_two)
-  br i1 %plain, label %taken, label %refuse
+  br i1 %plain, label %followed, label %refuse
+
+followed:
+  br i1 %graded, label %differentiable, label %taken
+
+differentiable:
+  %requires = call i1 @_ZNK3c1010TensorImpl13requires_gradEv(ptr %tensor)
+  br i1 %requires, label %refuse, label %taken
 
 taken:
   %into = getelementptr ptr, ptr %slots, i64 %i
@@ -355,8 +385,8 @@ def text(has_boxes: bool) -> str:
         has_boxes: whether PyTorch exports what makes memory for optional arguments.
     """
     return "".join(
-        [_DECLARATIONS, _BOX if has_boxes else _BOX_BY_CPP, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS]
-        + [PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
+        [_DECLARATIONS, _BOX if has_boxes else _BOX_BY_CPP, _WORDS, _TENSORS, _AUTOGRAD, _OBSERVED, ENTRY]
+        + [_CALLS, _LISTS, PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
     )
 
 

@@ -1,4 +1,4 @@
-"""The native code of products of matrices, with a bias and without, as LLVM's text."""
+"""The native code of products of matrices, with a bias and without, and of columns times rows, as LLVM's text."""
 
 from thunder_native.machine_text import attempt, function, loop, reads, step
 
@@ -254,4 +254,143 @@ fail:
 """,
 )  # fmt: skip
 
-PRODUCTS = _DECLARATIONS + _EXCHANGE + _ROOM + _SPREAD + _BIASED + _AFFINE + _PRODUCT + _FOLDS + _LINEAR
+
+def _scaled(name: str, kind: str) -> str:
+    """Return the function that writes a row times a number; elements of the row are %step of them apart."""
+    return function(
+        f"void @scaled_{name}(ptr %to, ptr %number_at, ptr %row, i64 %count, i64 %step)",
+        f"""
+  %number = load {kind}, ptr %number_at
+  %one = insertelement <8 x {kind}> poison, {kind} %number, i32 0
+  %eight = shufflevector <8 x {kind}> %one, <8 x {kind}> poison, <8 x i32> zeroinitializer
+  %in_row = icmp eq i64 %step, 1
+  %eights = lshr i64 %count, 3
+  %blocks = select i1 %in_row, i64 %eights, i64 0
+  %done = shl i64 %blocks, 3
+{loop("k", "%blocks", "block", "rest")}
+  %k_at = shl i64 %k, 3
+  %k_from = getelementptr {kind}, ptr %row, i64 %k_at
+  %k_to = getelementptr {kind}, ptr %to, i64 %k_at
+  %k_row = load <8 x {kind}>, ptr %k_from, align 4
+  %k_made = fmul <8 x {kind}> %eight, %k_row
+  store <8 x {kind}> %k_made, ptr %k_to, align 4
+  br label %each_k
+rest:
+{loop("j", "%count", "element", "end", enter="rest", first="%done")}
+  %j_at = mul i64 %j, %step
+  %j_from = getelementptr {kind}, ptr %row, i64 %j_at
+  %j_to = getelementptr {kind}, ptr %to, i64 %j
+  %j_row = load {kind}, ptr %j_from
+  %j_made = fmul {kind} %number, %j_row
+  store {kind} %j_made, ptr %j_to
+  br label %each_j
+end:
+  ret void
+""",
+    )
+
+
+# columns times rows, of matrices or of batches of them, of float or double: each pair of elements multiplied once. It
+# fails before anything is asked for where operands have other sizes or dtypes.
+_OUTER = step(
+    "outer",
+    "tensor a, tensor b, slot out, word dims, word dtype, word size, "
+    "address sizes_a, address sizes_b, address sizes, address strides",
+    f"""
+  %a_shape_at = alloca ptr
+  %b_shape_at = alloca ptr
+  %a_strides_at = alloca ptr
+  %b_strides_at = alloca ptr
+  %a_dtype_at = alloca i32
+  %b_dtype_at = alloca i32
+  %a_data_at = alloca ptr
+  %b_data_at = alloca ptr
+  %data_at = alloca ptr
+{
+        attempt(
+            "look",
+            "lies(ptr %a, i64 %dims, ptr %a_shape_at, ptr %a_strides_at)",
+            "lies(ptr %b, i64 %dims, ptr %b_shape_at, ptr %b_strides_at)",
+            "aoti_torch_get_dtype(ptr %a, ptr %a_dtype_at)",
+            "aoti_torch_get_dtype(ptr %b, ptr %b_dtype_at)",
+            "aoti_torch_get_data_ptr(ptr %a, ptr %a_data_at)",
+            "aoti_torch_get_data_ptr(ptr %b, ptr %b_data_at)",
+        )
+    }
+  %a_shape = load ptr, ptr %a_shape_at
+  %b_shape = load ptr, ptr %b_shape_at
+  %a_strides = load ptr, ptr %a_strides_at
+  %b_strides = load ptr, ptr %b_strides_at
+  %a_dtype = load i32, ptr %a_dtype_at
+  %b_dtype = load i32, ptr %b_dtype_at
+  %code = trunc i64 %dtype to i32
+  %fits_a = call i1 @alike(ptr %a_shape, ptr %sizes_a, i64 %dims)
+  %fits_b = call i1 @alike(ptr %b_shape, ptr %sizes_b, i64 %dims)
+  %is_a = icmp eq i32 %a_dtype, %code
+  %is_b = icmp eq i32 %b_dtype, %code
+  %fit = and i1 %fits_a, %fits_b
+  %are = and i1 %is_a, %is_b
+  %may = and i1 %fit, %are
+  br i1 %may, label %ask, label %fail
+ask:
+{
+        attempt(
+            "find",
+            "aoti_torch_empty_strided(i64 %dims, ptr %sizes, ptr %strides, i32 %code, i32 0, i32 0, ptr %out)",
+        )
+    }
+  %made = load ptr, ptr %out
+{attempt("measure", "aoti_torch_get_data_ptr(ptr %made, ptr %data_at)")}
+  %a_data = load ptr, ptr %a_data_at
+  %b_data = load ptr, ptr %b_data_at
+  %data = load ptr, ptr %data_at
+  %of_rows = sub i64 %dims, 2
+  %of_columns = sub i64 %dims, 1
+  %rows = call i64 @word(ptr %sizes, i64 %of_rows)
+  %columns = call i64 @word(ptr %sizes, i64 %of_columns)
+  %a_step = call i64 @word(ptr %a_strides, i64 %of_rows)
+  %b_step = call i64 @word(ptr %b_strides, i64 %of_columns)
+  %batched = icmp eq i64 %dims, 3
+  br i1 %batched, label %several, label %begin
+several:
+  %count = call i64 @word(ptr %sizes, i64 0)
+  %a_stride = call i64 @word(ptr %a_strides, i64 0)
+  %b_stride = call i64 @word(ptr %b_strides, i64 0)
+  br label %begin
+begin:
+  %matrices = phi i64 [ 1, %measure ], [ %count, %several ]
+  %a_further = phi i64 [ 0, %measure ], [ %a_stride, %several ]
+  %b_further = phi i64 [ 0, %measure ], [ %b_stride, %several ]
+  %row_bytes = mul i64 %columns, %size
+  %is_float = icmp eq i64 %size, 4
+{loop("m", "%matrices", "matrix", "end", enter="begin", back="each_r", carried={"ptr at": ("%data", "%to")})}
+  %a_first = mul i64 %m, %a_further
+  %b_first = mul i64 %m, %b_further
+  %b_bytes = mul i64 %b_first, %size
+  %row = getelementptr i8, ptr %b_data, i64 %b_bytes
+{loop("r", "%rows", "write", "each_m", enter="matrix", back="written", carried={"ptr to": ("%at", "%to_next")})}
+  %a_along = mul i64 %r, %a_step
+  %a_place = add i64 %a_first, %a_along
+  %a_bytes = mul i64 %a_place, %size
+  %number_at = getelementptr i8, ptr %a_data, i64 %a_bytes
+  %to_next = getelementptr i8, ptr %to, i64 %row_bytes
+  br i1 %is_float, label %single, label %double
+single:
+  call void @scaled_single(ptr %to, ptr %number_at, ptr %row, i64 %columns, i64 %b_step)
+  br label %written
+double:
+  call void @scaled_double(ptr %to, ptr %number_at, ptr %row, i64 %columns, i64 %b_step)
+  br label %written
+written:
+  br label %each_r
+end:
+  ret i32 0
+fail:
+  ret i32 1
+""",
+)
+
+PRODUCTS = "".join(
+    [_DECLARATIONS, _EXCHANGE, _ROOM, _SPREAD, _BIASED, _AFFINE, _PRODUCT, _FOLDS, _LINEAR]
+    + [_scaled("single", "float"), _scaled("double", "double"), _OUTER]
+)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from thunder_executors import Region
 from thunder_ir import BoundSymbol, IntegerProxy, Proxy, TensorProxy
@@ -19,6 +20,9 @@ from thunder_native.registry import Written, is_inner, makes_new, row_of, writte
 from thunder_native.runtime import Runtime
 from thunder_native.table import CannotExpress, Words
 
+_LEVEL = "_current_level"
+"""Where PyTorch keeps the level of derivatives in forward mode: -1 outside of all."""
+
 NOTHING: Mapping[int, Written] = MappingProxyType({})
 
 
@@ -28,17 +32,15 @@ class Program:
 
     Args:
         enter: takes the inputs; returns capsules that own the outputs, or an integer if it did not run: -1 if an input
-            is no plain tensor of the CPU, else the step that failed. It raises where Python is interrupted in a step.
-            It holds nothing afterwards, either way.
+            is no plain tensor of the CPU or somebody has to see the calls, else the step that failed. It raises where
+            Python is interrupted in a step. It holds nothing afterwards, either way.
         steps: how many steps there are.
-        tensors: how many of the inputs are tensors; the others, behind them, are integers.
         elsewhere: what Python does for its steps.
         held: of which inputs a call has a handle of its own, by their numbers: operators copy them.
     """
 
     enter: Callable[..., Any]
     steps: int
-    tensors: int
     elsewhere: tuple[Elsewhere, ...] = ()
     held: tuple[int, ...] = ()
 
@@ -153,12 +155,12 @@ def program_of(
         layout.records, layout.views, sum(kinds), code.count + len(held), code.steps, made.buffer_info()[0],
         len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
         layout.keys, layout.plain, layout.inference, layout.tensor, len(numbers), id(int),
-        len(held), held.buffer_info()[0],
+        len(held), held.buffer_info()[0], id(forward_ad.__dict__), id(_LEVEL), id(-1),
     ])  # fmt: skip
     memory = (head, made, outputs, held, code.memory)
     elsewhere = tuple([m for m in code.memory if isinstance(m, Elsewhere)])
     enter = runtime.callable_of("enter", head.buffer_info()[0], memory)
-    return Program(enter, code.steps, sum(kinds), elsewhere, tuple(held))
+    return Program(enter, code.steps, elsewhere, tuple(held))
 
 
 def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> frozenset[str]:

@@ -247,10 +247,24 @@ def onednn_addmm(table: Table, bound: BoundSymbol) -> None:
 def outer(table: Table, bound: BoundSymbol) -> None:
     """Columns times rows, put into rows where the operands have it lie otherwise."""
     a, b = _operands(bound)
+    shape = tuple(bound.output.shape)
+    if _are_batches(a, b, shape):
+        strides = tuple([math.prod(shape[d + 1 :]) for d in range(len(shape))])
+        lies = Words(tuple(a.shape)), Words(tuple(b.shape)), Words(shape), Words(strides)
+        size = to_torch_dtype(a.dtype).itemsize
+        table.step("outer", a.name, b.name, bound.output.name, len(shape), _dtype(bound.output), size, *lies)
+        return
     made = table.new()
     table.step("binary", imported("aoti_torch_cpu_mul_Tensor"), a.name, b.name, made.name)
     call(table, "aten::contiguous", "", made, into=bound.output.name)
     table.release(made)
+
+
+def _are_batches(a: TensorProxy, b: TensorProxy, shape: tuple[Any, ...]) -> bool:
+    """Whether columns and rows are float32 or float64, of as many batches, and of known sizes beyond one."""
+    known = all([size.__class__ is int and size > 1 for size in shape])
+    exact = a.dtype == b.dtype and a.dtype in (dtypes.float32, dtypes.float64)
+    return known and exact and len(shape) in (2, 3) and a.shape[:-2] == b.shape[:-2] == shape[:-2]
 
 
 for _name in ("view", "reshape"):
