@@ -34,6 +34,16 @@ def test_functions_of_levels_that_user_code_replaced_are_called(monkeypatch):
     same_as_eager(lambda x: jvp(torch.sin, (x,), (torch.ones_like(x),)), torch.randn(3))
 
 
+def test_functions_of_vmap_that_a_library_replaced_are_called(monkeypatch):
+    begins, ends = torch._functorch.vmap._create_batched_inputs, torch._functorch.vmap._unwrap_batched
+    monkeypatch.setattr(
+        torch._functorch.vmap, "_create_batched_inputs",
+        lambda dims, args, level, structure: begins(dims, [2 * a for a in args], level, structure),
+    )  # fmt: skip
+    monkeypatch.setattr(torch._functorch.vmap, "_unwrap_batched", lambda *args: ends(*args) + 1)
+    same_as_eager(lambda x: vmap(torch.sin)(x), torch.randn(3, 4))
+
+
 def small_network():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))

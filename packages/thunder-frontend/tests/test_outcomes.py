@@ -7,7 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import DataDependentError, FallbackWarning, cache_misses, jit, last_traces, mark_dynamic
+from thunder_frontend import (
+    AcquisitionError,
+    DataDependentError,
+    FallbackWarning,
+    cache_misses,
+    jit,
+    last_traces,
+    mark_dynamic,
+)
 
 
 def doubled_or_less(x):
@@ -222,6 +230,15 @@ def test_the_outcome_of_most_calls_is_tried_first():
 def test_branches_within_functions_that_are_transformed_stay_refused():
     with pytest.raises(DataDependentError, match="vmap|torch.func"):
         jit(lambda x: torch.vmap(lambda row: row if row.sum() > 0 else -row)(x))(torch.ones(2, 2))
+
+
+def test_a_refusal_behind_a_branch_is_told_of_instead_of_the_branch():
+    def program(x):
+        y = x * 2 if x.sum() > 0 else x
+        return y + torch.sparse_coo_tensor([[0]], [1.0], (3,), check_invariants=True).to_dense()
+
+    with pytest.raises(AcquisitionError, match="sparse_coo"):
+        jit(program)(torch.ones(3))
 
 
 def test_what_a_tensor_cannot_hold_raises_as_in_eager():

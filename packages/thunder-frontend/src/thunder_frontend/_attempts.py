@@ -150,12 +150,13 @@ def _tried(attempt: Acquisition, call: Call) -> Program | Exception:
 
 
 def _is_farther(other: Program | Exception, found: Program | Exception) -> bool:
-    """Whether an attempt failed no earlier than the one before, for data, too: that is what is in the way of all.
+    """Whether what refused an attempt is in the way of all: it came no earlier than what refused the one before, and
+    behind that if it is something else than data.
 
     A sharp edge that the user does not allow lies behind what was in the way before.
     """
     if isinstance(other, SharpEdgeError):
         return True
-    if not isinstance(other, DataDependentError) or not isinstance(found, DataDependentError):
+    if not isinstance(other, AcquisitionError) or not isinstance(found, DataDependentError):
         return False
-    return other.recorded >= found.recorded
+    return other.recorded >= found.recorded + (not isinstance(other, DataDependentError))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._functorch import vmap
 from torch._functorch.eager_transforms import safe_unpack_dual
-from torch._functorch.vmap import _create_batched_inputs, _unwrap_batched
 from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
@@ -37,12 +37,15 @@ def flat_vmap(
     randomness: str,
     **kwargs: Any,
 ) -> Any:
-    """Call ``function`` for all examples of a batch, as ``torch.vmap`` does once it has looked at its arguments."""
+    """Call ``function`` for all examples of a batch, as ``torch.vmap`` does once it has looked at its arguments.
+
+    Libraries put functions of their own in the place of PyTorch's, as tensordict does for its tables of tensors.
+    """
     level = begin_batch(size, randomness)
     try:
-        results = function(*_create_batched_inputs(in_dims, args, level, structure), **kwargs)
+        results = function(*vmap._create_batched_inputs(in_dims, args, level, structure), **kwargs)
         end_batch(level, results)
-        return _unwrap_batched(results, out_dims, level, size, function)
+        return vmap._unwrap_batched(results, out_dims, level, size, function)
     finally:
         leave_batch()
 
