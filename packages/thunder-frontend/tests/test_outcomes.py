@@ -232,6 +232,18 @@ def test_branches_within_functions_that_are_transformed_stay_refused():
         jit(lambda x: torch.vmap(lambda row: row if row.sum() > 0 else -row)(x))(torch.ones(2, 2))
 
 
+def test_tensors_that_stand_for_integers_are_looked_at_where_operations_need_them():
+    def classes(x):
+        i = x.long()
+        return torch.nn.functional.one_hot(i, max(i.max() + 2, 4))
+
+    compiled = jit(classes)
+    for largest in (5.0, 1.0, 7.0, 5.0):
+        x = torch.tensor([1.0, largest, 0.0])
+        assert torch.equal(compiled(x), classes(x))
+    assert cache_misses(compiled) == 3
+
+
 def test_a_refusal_behind_a_branch_is_told_of_instead_of_the_branch():
     def program(x):
         y = x * 2 if x.sum() > 0 else x

@@ -31,6 +31,7 @@ from thunder_torch import view_argument
 from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.tensors.known_values import ValueSpecialisation
 from thunder_tracing.tensors.run_arrays import run_arrays_in
+from thunder_tracing.tensors.symbolic_numbers import with_numbers
 from thunder_tracing.tensors.tensor_classes import asked_for_functions
 from thunder_tracing.tensors.under_settings import UnderSettings
 from thunder_tracing.tracer import Tracer
@@ -91,6 +92,7 @@ class Acquiring(Tracer):
                 return self._called(function, args, kwargs)
             except DataDependentError:
                 splits = has_trait(function, Trait.SPLITS)
+                args, kwargs = with_numbers(function, args, kwargs, self.number_of)
                 fixed = self.outcomes.fixed((args, kwargs), self._of_known_sizes if splits else lambda tensor: tensor)
                 if fixed is None:
                     raise
