@@ -324,6 +324,21 @@ def getting_attributes(names: tuple[str, ...], obj: object) -> Protocol:
     return found[0] if len(found) == 1 else tuple(found)
 
 
+def call_item_getter(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call an ``operator.itemgetter``, which may find the items by Python code."""
+    if kwargs or len(args) != 1:
+        return call_native(frame, fn, args, kwargs)
+    return start(frame, getting_items(fn.__reduce__()[1], args[0]))
+
+
+def getting_items(keys: tuple[Any, ...], obj: object) -> Protocol:
+    """What an ``operator.itemgetter`` does."""
+    found = []
+    for key in keys:
+        found.append((yield Call(operator.getitem, obj, key)))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 def call_method_caller(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call an ``operator.methodcaller``."""
     if kwargs or len(args) != 1:
@@ -351,5 +366,6 @@ CALLERS: dict[type, Callable[[AnyFrame, Any, list[Any], dict[str, Any]], Outcome
     type(list.append): call_native,
     functools.partial: call_partial,
     operator.attrgetter: call_attribute_getter,
+    operator.itemgetter: call_item_getter,
     operator.methodcaller: call_method_caller,
 }

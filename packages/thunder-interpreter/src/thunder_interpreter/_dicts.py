@@ -4,6 +4,7 @@ import operator
 from types import NoneType
 from typing import Any
 
+from thunder_interpreter._bridges import as_mapping
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._iteration import elements
@@ -27,6 +28,8 @@ def is_reported(machine: Machine, held: Any) -> bool:
 
 def call_unreported(frame: AnyFrame, method: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call a method of dicts natively: bound, as code in C would."""
+    if method is dict.update and len(args) == 2:
+        args = [args[0], as_mapping(frame.machine, args[1])]
     if args and isinstance(args[0], dict):
         method, args = method.__get__(args[0]), args[1:]
     return call_native(frame, method, args, kwargs)
@@ -60,7 +63,7 @@ def special_update(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
 def special_dict(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``dict``, and what it makes of a dict."""
     if len(args) != 1 or not is_reported(frame.machine, args[0]):
-        return call_native(frame, dict, args, kwargs)
+        return call_native(frame, dict, [as_mapping(frame.machine, other) for other in args], kwargs)
     return start(frame, updated(frame, {}, [*args, kwargs]))
 
 

@@ -5,71 +5,19 @@ import bisect
 import contextvars
 import functools
 import itertools
-import operator
 import re
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 from thunder_interpreter import _iteration
+from thunder_interpreter._bridges import as_iterable, as_mapping
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
-from thunder_interpreter._machine import Machine, Outcome, Run
+from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._natives import ANYTHING, NOTHING, SPECIAL_METHODS, Runs, replaces
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._types import HEAP_TYPE
 
 keep_builtins(globals())
-
-
-class BridgedIterable:
-    """An iterable that C code may use: the ``__iter__`` of a user-defined one is run interpreted."""
-
-    __slots__ = ("_iterable", "_run")
-
-    def __init__(self, run: Run, iterable: object) -> None:
-        self._run = run
-        self._iterable = iterable
-
-    def __iter__(self) -> Any:
-        iterator = self._run.bridge(ITER)(self._iterable)
-        cls = type(iterator)
-        calls = cls.__flags__ & HEAP_TYPE or cls in _iteration.CALLING_ITERATORS
-        return BridgedIterator(self._run, iterator) if calls else iterator
-
-    def __length_hint__(self) -> int:
-        return operator.length_hint(self._iterable)
-
-
-class BridgedIterator:
-    """An iterator that C code may use: it runs a Python iterator interpreted."""
-
-    __slots__ = ("_iterator", "_run")
-
-    def __init__(self, run: Run, iterator: object) -> None:
-        self._run = run
-        self._iterator = iterator
-
-    def __iter__(self) -> "BridgedIterator":
-        return self
-
-    def __next__(self) -> Any:
-        return self._run.bridge(NEXT)(self._iterator)
-
-    def __length_hint__(self) -> int:
-        return operator.length_hint(self._iterator)
-
-    def __reduce__(self) -> Any:
-        return iter, (self._iterator,)
-
-
-def ITER(iterable: Any) -> Any:  # noqa: N802
-    """Stands for ``iter`` in a bridge."""
-    return iter(iterable)
-
-
-def NEXT(iterator: Any) -> Any:  # noqa: N802
-    """Stands for ``next`` in a bridge."""
-    return next(iterator)
 
 
 def hand_over(
@@ -79,6 +27,7 @@ def hand_over(
     iterables: slice | None = None,
     alone: bool = False,
     elements: str = "",
+    mapping: int | None = None,
     runs: Runs = ANYTHING,
 ) -> None:
     """Say that C functions call what they get.
@@ -90,6 +39,7 @@ def hand_over(
         iterables: the positional arguments that they iterate over.
         alone: they iterate over their positional argument only if there is no other, as ``max`` does.
         elements: what they do with those of their iterables, ``"looked at"`` or ``"passed on"``, if these are reported.
+        mapping: the positional argument that they copy to a dict.
         runs: what they run by themselves besides.
     """
 
@@ -107,10 +57,12 @@ def hand_over(
             kwargs = {**kwargs, name: run.bridge(kwargs[name])}
         if iterables is not None and not (alone and len(args) > 1):
             for index in range(*iterables.indices(len(args))):
-                if _iteration.needs_interpreting(frame.machine, args[index]):
-                    args[index] = BridgedIterable(run, args[index])
-                elif elements:
-                    args[index] = reported(frame.machine, args[index], looks)
+                given = args[index]
+                args[index] = as_iterable(frame.machine, given)
+                if elements and args[index] is given:
+                    args[index] = reported(frame.machine, given, looks)
+        if mapping is not None and mapping < len(args):
+            args[mapping] = as_mapping(frame.machine, args[mapping])
         return call_native(frame, native, args, kwargs)
 
     for native in natives:
@@ -147,8 +99,6 @@ FEW = 64
 FIRST, SECOND, ALL, REST = slice(0, 1), slice(1, 2), slice(0, None), slice(1, None)
 PATTERN = type(re.compile(""))
 
-replaces(ITER)(_iteration.special_iter)
-replaces(NEXT)(_iteration.special_next)
 hand_over(sorted, name="key", iterables=FIRST, elements="looked at", runs=SPECIAL_METHODS)
 hand_over(min, max, name="key", iterables=FIRST, alone=True, elements="looked at", runs=SPECIAL_METHODS)
 hand_over(sum, any, all, iterables=FIRST, elements="looked at", runs=SPECIAL_METHODS)
@@ -167,7 +117,25 @@ hand_over(
 hand_over(itertools.accumulate, position=1, name="func", iterables=FIRST)
 hand_over(itertools.groupby, position=1, name="key", iterables=FIRST)
 hand_over(itertools.chain, itertools.product, itertools.zip_longest, iterables=ALL)
-hand_over(itertools.islice, iterables=FIRST)
+hand_over(
+    itertools.islice, itertools.tee, itertools.pairwise, itertools.cycle, itertools.combinations,
+    itertools.combinations_with_replacement, itertools.permutations, deque, iterables=FIRST,
+)  # fmt: skip
+hand_over(itertools.compress, iterables=ALL)
+hand_over(deque.extend, deque.extendleft, iterables=SECOND)
+hand_over(OrderedDict, mapping=0)
+hand_over(OrderedDict.update, defaultdict, dict.__init__, dict.__ior__, OrderedDict.__init__, mapping=1)
+
+
+@replaces(vars(itertools.chain)["from_iterable"])
+def special_chain(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``itertools.chain.from_iterable``, which iterates over what it finds, too."""
+    cls, *rest = args
+    if len(rest) == 1 and type(rest[0]) in (list, tuple):
+        rest = [[as_iterable(frame.machine, element) for element in rest[0]]]
+    return call_native(frame, cls.from_iterable, rest, kwargs)
+
+
 hand_over(functools.cmp_to_key, position=0, name="mycmp")
 hand_over(type(functools.lru_cache(len)), position=0, name="user_function")
 hand_over(contextvars.Context.run, position=1)

@@ -2,9 +2,11 @@
 
 import operator
 from collections import OrderedDict
+from typing import Any
 
 from thunder_interpreter._calls import reported
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._iteration import elements, needs_interpreting
 from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._observing import run_natively, with_keys
@@ -124,6 +126,8 @@ def store_item(frame: AnyFrame, container: object, key: object, value: object) -
         if machine.special_methods is not None:
             machine.special_methods(operator.setitem, [container, key, value])
         return machine.call(frame, method, [container, key, value], {})
+    if type(container) is list and type(key) is slice and needs_interpreting(machine, value):
+        return start(frame, storing_elements(frame, container, key, value))
     if type(container) in MUTABLE or method in KEPT:
         if machine.store_item is not None:
             machine.store_item(container, key, value)
@@ -135,6 +139,12 @@ def store_item(frame: AnyFrame, container: object, key: object, value: object) -
         run_natively(machine, operator.setitem, given, {})
     frame.stack.append(None)
     return None
+
+
+def storing_elements(frame: AnyFrame, container: list[Any], key: slice, value: object) -> Protocol:
+    """Put the elements of a user-defined iterable into a part of a list."""
+    found = yield from elements(frame, value)
+    return (yield Call(operator.setitem, container, key, found))
 
 
 MUTABLE = frozenset({list, dict, bytearray})

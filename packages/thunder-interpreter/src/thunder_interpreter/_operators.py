@@ -1,6 +1,7 @@
 """Arithmetic and comparisons of objects whose classes define them in Python."""
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -143,7 +144,8 @@ def arithmetic(frame: AnyFrame, symbol: str, a: object, b: object) -> Outcome:
     if inplace is not None:
         method = raw_attribute(type(a), f"__i{name}__", NULL)
         if method is not NULL:
-            candidates.insert(0, (method, a, b))
+            waits = name in ("add", "mul") and issubclass(type(a), SEQUENCE) and type(method) is not FunctionType
+            candidates.insert(int(waits and bool(candidates) and candidates[0][1] is b), (method, a, b))
     if not any(python_function(machine, method) for method, _, _ in candidates):
         return native_arithmetic(frame, inplace or native, a, b)
     if machine.special_methods is not None:
@@ -157,7 +159,7 @@ def arithmetic(frame: AnyFrame, symbol: str, a: object, b: object) -> Outcome:
     return start(frame, trying(machine, candidates, symbol, a, b))
 
 
-SEQUENCE = (list, tuple, str, bytes, bytearray)
+SEQUENCE = (list, tuple, str, bytes, bytearray, deque)
 
 
 def binary_candidates(machine: Machine, a: object, b: object, name: str, reflected: str) -> list[tuple[Any, Any, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_interpreter import _items, _iteration, _operators, _truth
+from thunder_interpreter._bridges import as_operand
 from thunder_interpreter._calls import call, call_native, operation
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._machine import Machine, Outcome
@@ -255,6 +256,8 @@ operation(operator.contains, 2, KEYS)(lambda frame, held, item: _items.contains(
 for sign, function in COMPARE.items():
     operation(function, 2)(lambda frame, a, b, sign=sign: _operators.compare(frame, sign, a, b))
 for sign, function in [*((sign, function) for sign, (function, _) in ARITHMETIC.items()), *INPLACE.items()]:
-    operation(function, 2)(lambda frame, a, b, sign=sign: _operators.arithmetic(frame, sign, a, b))
+    operation(function, 2)(
+        lambda frame, a, b, sign=sign: _operators.arithmetic(frame, sign, a, as_operand(frame.machine, sign, a, b))
+    )
 for sign, (of_one, _) in UNARY.items():
     operation(of_one, 1)(lambda frame, value, sign=sign: _operators.unary(frame, sign, value))

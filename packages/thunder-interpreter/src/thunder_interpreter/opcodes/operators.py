@@ -3,6 +3,7 @@
 from typing import Any
 
 from thunder_interpreter import _items, _operators, _truth
+from thunder_interpreter._bridges import as_operand
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._machine import Outcome
@@ -49,7 +50,7 @@ def binary_slow(frame: Frame, operation: tuple[str, Any], a: object, b: object) 
     machine = frame.machine
     if _operators.is_plain(machine, type(a)) and _operators.is_plain(machine, type(b)):
         return _operators.native_arithmetic(frame, operation[1], a, b)
-    return _operators.arithmetic(frame, operation[0], a, b)
+    return _operators.arithmetic(frame, operation[0], a, as_operand(machine, operation[0], a, b))
 
 
 def comparison_symbol(shift: int) -> Any:
