@@ -29,7 +29,7 @@ NOWHERE: frozenset[int] = frozenset()
 _INTEGER_TYPES = frozenset({"int", "Optional[int]", "List[int]", "Optional[List[int]]"})
 
 
-def integers_of(function: Callable[..., Any]) -> tuple[Collection[int], Collection[str]]:
+def integers_of(function: object) -> tuple[Collection[int], Collection[str]]:
     """Return at which positions, and under which names, a function of PyTorch's takes integers and nothing else.
 
     Example:
@@ -67,7 +67,7 @@ def _integers_of(function: object) -> tuple[Collection[int], Collection[str]]:
 
 
 def with_numbers(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], number_of: Callable[[Any], Any]
+    function: object, args: tuple[Any, ...], kwargs: dict[str, Any], number_of: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a call with numbers in place of tensors of one integer, where PyTorch takes these so.
 
