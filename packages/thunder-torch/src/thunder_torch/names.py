@@ -72,7 +72,7 @@ def _belongs(value: Any) -> bool:
     return str(module).startswith("torch") or module in ("builtins", "")
 
 
-def path_of(function: Callable[..., Any]) -> str:
+def path_of(function: object) -> str:
     """Return the dotted path under which code reaches a callable of PyTorch's, or ``""``."""
     if isinstance(function, OpOverload):
         return f"torch.ops.{function.namespace}.{function._opname}.{function._overloadname}"
