@@ -45,6 +45,7 @@ def compared(self, *inputs):
 
 
 Runner.__call__ = compared
+Runner.called_directly = property(lambda self: self)
 
 
 def pytest_terminal_summary(terminalreporter):

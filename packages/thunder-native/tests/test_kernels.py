@@ -48,7 +48,7 @@ def inputs():
 @pytest.fixture
 def compiled(inputs):
     made, _ = both(blocks)
-    for _ in range(2):
+    for _ in range(3):
         made(*inputs)
     return made
 
@@ -67,7 +67,7 @@ def test_kernels_between_products_become_steps(inputs, compiled):
     runner = without_python(runner_of(compiled))
     assert [b.symbol.module for b in runner.region.bound_symbols] == ["torch", "llvm"] * 4
     assert runner.renewals == 1 and len(runner.program.elsewhere) == 4
-    assert runner.enter(*given_to(runner, inputs)).__class__ is list
+    assert runner.enter(*given_to(runner, inputs)).__class__ is tuple
     assert same(compiled(*inputs), both(blocks)[1](*inputs)) and runner.failures == 0
 
 
@@ -232,6 +232,7 @@ def test_nothing_is_left_over(inputs, compiled, how):
     given = given_to(runner, inputs)
     if how is not None:
         given = [torch.randn(5, 7 + HOWS.index(how))[:, :6] if t.shape == (5, 6) else t for t in given]
+    runner.renewals = RENEWALS  # tensors that lie otherwise stay Python's
     if isinstance(how, type):
         runner.program.elsewhere[0].run = Stops(how)
 
@@ -243,7 +244,7 @@ def test_nothing_is_left_over(inputs, compiled, how):
             elif how is RuntimeError:
                 assert runner.enter(*given) == 1
             else:
-                torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(runner.enter(*given))
+                assert runner.enter(*given).__class__ is tuple
 
     calls(30)
     gc.collect()

@@ -111,7 +111,7 @@ def test_unasked_it_takes_many_calls_of_small_tensors_when_they_are_made_often()
     stages = len(last_traces(compiled))
     results += [compiled(x, w), compiled(x, w)]
     (runner,) = native_of(compiled)
-    assert runner.enter(x, w).__class__ is list
+    assert runner.enter(x, w).__class__ is tuple
     assert all(same(result, many(x, w)) for result in results)
     assert len(last_traces(compiled)) == stages + 1
     names = [b.symbol.name for b in last_traces(compiled)[-2].bound_symbols if b.symbol.name != "del"]
@@ -119,7 +119,7 @@ def test_unasked_it_takes_many_calls_of_small_tensors_when_they_are_made_often()
 
 
 def test_unasked_it_leaves_few_calls_and_large_tensors_to_python():
-    few, large = jit(lambda x: torch.tanh(torch.sin(x) + x)), jit(many)
+    few, large = jit(lambda x: torch.tanh(x)), jit(many)
     for _ in range(HOT + 1):
         few(torch.randn(4))
         large(torch.randn(300, 300), torch.randn(300, 300))
@@ -395,7 +395,7 @@ OBSERVERS = [Dispatched, Functions, forward_ad.dual_level, partial(torch.autocas
 def test_whoever_has_to_see_calls_is_noticed(inputs, runner, observer):
     with observer():
         assert runner.enter(*inputs) == -1
-    assert runner.enter(*inputs).__class__ is list
+    assert runner.enter(*inputs).__class__ is tuple
 
 
 def test_transforms_of_functions_are_noticed(inputs, runner):
@@ -408,7 +408,7 @@ def test_recorded_calls_are_noticed(inputs, runner):
     inputs[1].requires_grad_()
     assert runner.enter(*inputs) == -1
     with torch.no_grad():
-        assert runner.enter(*inputs).__class__ is list
+        assert runner.enter(*inputs).__class__ is tuple
 
 
 def test_modes_see_every_call(inputs, runner):
@@ -451,7 +451,7 @@ def test_a_region_that_often_fails_is_left_to_python(inputs):
     runner = runner_of(in_native_code(traced()))
     x, w, b = inputs
     for _ in range(FAILURES):
-        assert runner.enter(x, w, b).__class__ is list
+        assert runner.enter(x, w, b).__class__ is tuple
         with pytest.raises(RuntimeError):
             runner(x, torch.randn(4, 5), b)
     assert runner.enter(x, w, b) == -1
@@ -461,12 +461,12 @@ def test_a_region_that_often_fails_is_left_to_python(inputs):
 def test_inference_mode_makes_inference_tensors(inputs, runner):
     with torch.inference_mode():
         for given in (inputs, [t.clone() for t in inputs]):
-            assert runner.enter(*given).__class__ is list
+            assert runner.enter(*given).__class__ is tuple
             results, expected = runner(*given), in_torch(*given)[::-1]
             assert all(t.is_inference() for t in results)
             assert all(map(torch.equal, results, expected))
     inner = [t.clone() for t in given]
-    assert runner.enter(*inner).__class__ is list
+    assert runner.enter(*inner).__class__ is tuple
     assert not any(t.is_inference() for t in runner(*inner))
 
 

@@ -234,4 +234,7 @@ def callee(symbol: Symbol, context: Context) -> str:
         return f"{context.imported(namespace.alias, namespace.import_line, module)}.{symbol.name}"
     if symbol.path:
         return context.member(symbol.path, symbol.implementation)
-    return context.object(symbol.implementation, f"{symbol.module}_{symbol.name}")
+    called: Any = symbol.implementation
+    if hasattr(type(called), "called_directly"):  # a function in C, say, in place of a method in Python
+        called = called.called_directly
+    return context.object(called, f"{symbol.module}_{symbol.name}")

@@ -83,7 +83,8 @@ class Symbol:
         tags: traits that passes rely on.
         language: what operators mean inside its decomposition and its rules.
         printer: prints a call of it as a line of code, where that is not an ordinary call.
-        implementation: for an operation of an executor, what runs it.
+        implementation: for an operation of an executor, what runs it. Where its class has a property
+            ``called_directly``, generated code calls what that returns.
         path: dotted path under which generated code calls ``implementation``, ``"torch.add"``.
         executor: for an operation of an executor, that executor.
         origin: what it stands for in the user's world, such as ``torch.add``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace, fl
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.forms import Facts
-from thunder_native.program import inner_values, program_of
+from thunder_native.program import inner_values, is_small, program_of
 from thunder_native.registry import Written, is_inner, written
 from thunder_native.runner import Runner, watched
 from thunder_native.runtime import missing, runtime
@@ -38,7 +37,7 @@ class NativeExecutor(FusionExecutor):
     def __init__(
         self,
         *,
-        smallest_region: int = 4,
+        smallest_region: int = 2,
         largest: int | None = None,
         calls_before: int = 0,
         of_linear: int = 1,
@@ -86,12 +85,6 @@ class NativeExecutor(FusionExecutor):
             inner: the values whose memory nobody outside of the region can see, if that is known.
         """
         return self.fused(region, name, Runner(region, name, program_of(region, runtime(), known, inner)))
-
-
-def is_small(tensor: TensorProxy, largest: int) -> bool:
-    """Whether a tensor has at most so many elements; where sizes are open, as far as the first call tells."""
-    sizes = [size if isinstance(size, int) else size.value for size in tensor.shape]
-    return None not in sizes and math.prod(sizes) <= largest
 
 
 LINEAR = "torch.nn.functional.linear"
@@ -209,8 +202,8 @@ def is_arithmetic(bound: BoundSymbol) -> bool:
     )
 
 
-FEWEST = 6
-"""Calls in a row that pay, whatever they are: entering native code costs what it saves with four of them."""
+FEWEST = 2
+"""Calls in a row that pay, whatever they are: entering native code costs less than it saves with two of them."""
 
 OF_LINEAR = 3
 """Calls that one of ``linear`` with a bias counts for: native code saves thrice as much of it as of another."""

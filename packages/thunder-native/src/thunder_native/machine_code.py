@@ -41,6 +41,10 @@ declare ptr @PyLong_FromLong(i64)
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare void @Py_DecRef(ptr)
 declare i1 @_ZN3c108GradMode10is_enabledEv()
 declare i1 @_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE(i8 zeroext)
 declare i1 @_ZN5torch8profiler4impl15profilerEnabledEv()
@@ -123,16 +127,33 @@ PROGRAM = (
     "word records_key, word views_key, "
     "word inputs, word count, word steps, address code, word outputs, address outputs_at, word first, word second, "
     "word key_offset, word key_one, word key_two, word offset, word numbers, word integer, "
-    "word held, address held_at, address levels, address level, word no_level"
+    "word held, address held_at, address levels, address level, word no_level, word long, "
+    "address owner, address when_refused, address when_failed"
 )
 """The words of a program.
 
 Autograd's dispatch keys (2), inputs that are tensors, slots, steps and where they are, outputs and where their slots
 are, classes of tensors (2), offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object,
 inputs that are integers, their class, inputs that are held and where their slots are, the dictionary with the level of
-derivatives in forward mode, its key and the integer that says that there is none. The slot of the first integer is in
-front of that of the first tensor, the second one's in front of it. The last slots are handles of what is held.
+derivatives in forward mode, its key and the integer that says that there is none, whether other threads of Python may
+run meanwhile, the program's owner and what Python does in its place where it refuses to run or fails. The slot of the
+first integer is in front of that of the first tensor, the second one's in front of it. The last slots are handles of
+what is held.
 """
+
+_REACQUIRE = function("void @reacquire(ptr %thread)", """
+  %kept = icmp eq ptr %thread, null
+  br i1 %kept, label %end, label %restore
+restore:
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %end
+end:
+  ret void
+""")  # fmt: skip
+"""Python's lock, where it was released."""
+
+INPUTS = 2
+"""Which of the words tells the number of inputs."""
 
 _OBSERVED = function("i1 @observed(ptr %levels, ptr %level, i64 %no_level)", """
   %unwatched = call i1 @unwatched(i64 0)
@@ -156,13 +177,12 @@ _WALKED = {"ptr at": ("%code", "%at_next"), "i64 asked": ("1", "%asks")}
 # are held by one more: for the first copy of a tensor of Python's, PyTorch takes Python's lock, in each operator, and
 # other threads would wait for that.
 #
-# What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
-# run: -1 where an input is none that the program is for, or somebody has to see PyTorch's calls, else the step that
-# failed; null where Python was interrupted in a step.
-ENTRY = function(
-    "ptr @enter(ptr %self, ptr %args, i64 %given)",
+# Returns a tuple of the outputs, or an integer that says why it did not run: -1 where an input is none that the
+# program is for, or somebody has to see PyTorch's calls, else the step that failed; null where Python was interrupted
+# in a step.
+_ENTERED = function(
+    "ptr @entered(ptr %program, ptr %args, i64 %given)",
     f"""
-  %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
 {reads(PROGRAM, "%program")}
   %all = add i64 %count, %numbers
   %room = alloca ptr, i64 %all
@@ -252,12 +272,18 @@ run:
   br label %each_h
 
 leave:
-  %thread = call ptr @PyEval_SaveThread()
+  %is_long = icmp ne i64 %long, 0
+  br i1 %is_long, label %release, label %prepare
+release:
+  %saved = call ptr @PyEval_SaveThread()
+  br label %prepare
+prepare:
+  %thread = phi ptr [ null, %leave ], [ %saved, %release ]
   %records_word = trunc i64 %records_key to i16
   %views_word = trunc i64 %views_key to i16
   %records = call i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 %records_word)
   %views = call i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 %views_word)
-{loop("n", "%steps", "do", "done", "leave", "walk", carried=_WALKED)}
+{loop("n", "%steps", "do", "done", "prepare", "walk", carried=_WALKED)}
 {reads("address function, word length, word asks", "%at")}
   %words = getelementptr i64, ptr %at, i64 3
   %at_next = getelementptr i64, ptr %words, i64 %length
@@ -276,7 +302,7 @@ walk:
 
 failed:
   call void @passed_over(ptr %program, i1 %records, i1 %views)
-  call void @PyEval_RestoreThread(ptr %thread)
+  call void @reacquire(ptr %thread)
   call void @clear(ptr %own, i64 %owned)
   %interrupted = call ptr @PyErr_Occurred()
   %raised = icmp ne ptr %interrupted, null
@@ -289,27 +315,69 @@ tell:
 
 done:
   call void @passed_over(ptr %program, i1 %records, i1 %views)
-  call void @PyEval_RestoreThread(ptr %thread)
-  %list = call ptr @PyList_New(i64 %outputs)
-  %no_list = icmp eq ptr %list, null
-  br i1 %no_list, label %finish, label %give
+  call void @reacquire(ptr %thread)
+  %tuple = call ptr @PyTuple_New(i64 %outputs)
+  %no_tuple = icmp eq ptr %tuple, null
+  br i1 %no_tuple, label %finish, label %give
 
 give:
 {loop("o", "%outputs", "wrap", "finish", enter="give", back="given_one")}
   %result = call ptr @handle(ptr %slots, ptr %outputs_at, i64 %o)
-  %capsule = call ptr @PyCapsule_New(ptr %result, ptr null, ptr null)
-  %no_capsule = icmp eq ptr %capsule, null
-  br i1 %no_capsule, label %finish, label %given_one
+  %object_of = call ptr @wrapped(ptr %result)
+  %no_object = icmp eq ptr %object_of, null
+  br i1 %no_object, label %finish, label %given_one
 
 given_one:
-  %result_at = call ptr @slot(ptr %slots, ptr %outputs_at, i64 %o)
-  store ptr null, ptr %result_at
-  %set = call i32 @PyList_SetItem(ptr %list, i64 %o, ptr %capsule)
+  %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %o, ptr %object_of)
   br label %each_o
 
 finish:
-  %answer = phi ptr [ null, %done ], [ %list, %each_o ], [ null, %wrap ]
+  %answer = phi ptr [ null, %done ], [ %tuple, %each_o ], [ null, %wrap ]
   call void @clear(ptr %own, i64 %owned)
+  ret ptr %answer
+""",
+)
+
+# What Python calls, by METH_FASTCALL: what @entered returns.
+_ENTER = function(
+    "ptr @enter(ptr %self, ptr %args, i64 %given)",
+    """
+  %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
+  %answer = call ptr @entered(ptr %program, ptr %args, i64 %given)
+  ret ptr %answer
+""",
+    linkage="",
+)
+
+# What Python calls, by METH_FASTCALL: the outputs; where native code did not run, what a function of Python returns,
+# which gets the program's owner and the arguments.
+_RUN = function(
+    "ptr @run(ptr %self, ptr %args, i64 %given)",
+    f"""
+  %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
+{reads(PROGRAM, "%program")}
+  %answer = call ptr @entered(ptr %program, ptr %args, i64 %given)
+  %none = icmp eq ptr %answer, null
+  br i1 %none, label %end, label %look
+look:
+  %class_at = getelementptr i8, ptr %answer, i64 8
+  %class = load i64, ptr %class_at
+  %is_reason = icmp eq i64 %class, %integer
+  br i1 %is_reason, label %otherwise, label %end
+otherwise:
+  %reason = call i64 @PyLong_AsLongLong(ptr %answer)
+  call void @Py_DecRef(ptr %answer)
+  %is_refused = icmp slt i64 %reason, 0
+  %fallback = select i1 %is_refused, ptr %when_refused, ptr %when_failed
+  %all = add i64 %given, 1
+  %passed = alloca ptr, i64 %all
+  store ptr %owner, ptr %passed
+  %rest = getelementptr ptr, ptr %passed, i64 1
+  %bytes = mul i64 %given, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %args, i64 %bytes, i1 false)
+  %found = call ptr @PyObject_Vectorcall(ptr %fallback, ptr %passed, i64 %all, ptr null)
+  ret ptr %found
+end:
   ret ptr %answer
 """,
     linkage="",
@@ -363,6 +431,15 @@ end:
 )  # fmt: skip
 """What forgets tensors, and what joins them: slots come last."""
 
+_WRAP = "declare ptr @{name}(ptr)" + function("ptr @wrapped(ptr %handle) alwaysinline", """
+  %object = call ptr @{name}(ptr %handle)
+  ret ptr %object
+""").replace("{\n", "{{\n").replace("}\n", "}}\n")  # fmt: skip
+"""A tensor of Python's, of a handle, which stays the caller's to delete."""
+
+WRAPS = ("_Z16THPVariable_WrapON2at10TensorBaseE", "_Z16THPVariable_WrapN2at10TensorBaseE")
+"""Names of the function of PyTorch's that does it, one of which is there: an older one takes its argument by value."""
+
 _BOX = "declare i32 @torch_new_stable_ivalue(ptr)" + function("ptr @box() alwaysinline", """
   %at = alloca ptr
   %error = call i32 @torch_new_stable_ivalue(ptr %at)
@@ -378,25 +455,29 @@ _BOX_BY_CPP = "declare ptr @_Znwm(i64)" + function("ptr @box() alwaysinline", ""
 """The same before PyTorch 2.13, of which headers do it by C++'s ``new``."""
 
 
-def text(has_boxes: bool) -> str:
+def text(has_boxes: bool, wrap: str) -> str:
     """Return the module.
 
     Args:
         has_boxes: whether PyTorch exports what makes memory for optional arguments.
+        wrap: which of :data:`WRAPS` PyTorch exports.
     """
+    boxes = _BOX if has_boxes else _BOX_BY_CPP
     return "".join(
-        [_DECLARATIONS, _BOX if has_boxes else _BOX_BY_CPP, _WORDS, _TENSORS, _AUTOGRAD, _OBSERVED, ENTRY]
-        + [_CALLS, _LISTS, PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
+        [_DECLARATIONS, boxes, _WRAP.format(name=wrap), _WORDS, _TENSORS, _AUTOGRAD, _REACQUIRE, _OBSERVED]
+        + [_ENTERED, _ENTER, _RUN, _CALLS, _LISTS, PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
     )
 
 
 def imports(module: str) -> tuple[str, ...]:
     """Return what a module calls of PyTorch, besides the functions that tables name, and of C++."""
-    return declared(module, "aoti_torch_|torch_|_ZNK?3c10|_ZN2at|_ZN5torch|_Zn")
+    return declared(module, "aoti_torch_|torch_|_ZNK?3c10|_ZN2at|_ZN5torch|_Zn|_Z16THP")
 
 
-PYTHON = declared(text(has_boxes=True), "_?Py")
+_TEXT = text(has_boxes=True, wrap=WRAPS[0])
+
+PYTHON = declared(_TEXT, "_?Py")
 """What is called of Python's C interface."""
 
-EXPORTS = exported(text(has_boxes=True))
+EXPORTS = exported(_TEXT)
 """The functions of the module: the entry, and the kinds of steps."""

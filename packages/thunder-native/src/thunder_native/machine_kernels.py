@@ -15,7 +15,6 @@ declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
 declare i64 @PyList_Size(ptr)
 declare ptr @PyList_GetItem(ptr, i64)
-declare void @Py_DecRef(ptr)
 """
 
 _ALIKE = function(
@@ -68,7 +67,7 @@ end:
 # run kernels: steps (address of the kernel, address of its numbers, tasks, most threads, buffers, their places) one
 # after the other, on the buffers at addresses; returns where it ended
 _RUN = function(
-    "ptr @run(ptr %launch, ptr %steps, i64 %count, ptr %addresses, ptr %pointers, i64 %available)",
+    "ptr @launched(ptr %launch, ptr %steps, i64 %count, ptr %addresses, ptr %pointers, i64 %available)",
     f"""
 {loop("n", "%count", "do", "end", back="go", carried={"ptr at": ("%steps", "%at_next")})}
 {reads("address kernel, address numbers, word tasks, word most, word buffers", "%at")}
@@ -271,7 +270,7 @@ ready:
   %e_threads = call i32 @torch_get_num_threads(ptr %threads_at)
   %threads = load i32, ptr %threads_at
   %available = zext i32 %threads to i64
-  %rest = call ptr @run(ptr %launch, ptr %steps, i64 %checking, ptr %addresses, ptr %pointers, i64 %available)
+  %rest = call ptr @launched(ptr %launch, ptr %steps, i64 %checking, ptr %addresses, ptr %pointers, i64 %available)
   %first_check = sub i64 %buffers, %checks
 {loop("c", "%buffers", "checked", "compute", enter="ready", first="%first_check")}
   %c_at = call ptr @address(ptr %addresses, i64 %c)
@@ -279,7 +278,7 @@ ready:
   %inside = icmp eq i8 %outside, 0
   br i1 %inside, label %each_c, label %refuse
 compute:
-  %end = call ptr @run(ptr %launch, ptr %rest, i64 %computing, ptr %addresses, ptr %pointers, i64 %available)
+  %end = call ptr @launched(ptr %launch, ptr %rest, i64 %computing, ptr %addresses, ptr %pointers, i64 %available)
 {loop("o", "%outputs", "giving", "given_all", enter="compute")}
   %o_from = getelementptr ptr, ptr %made, i64 %o
   %o_handle = load ptr, ptr %o_from

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from torch.autograd import forward_ad
@@ -17,11 +17,14 @@ from thunder_ir.passes import leading_to
 from thunder_native.forms import Facts
 from thunder_native.kernels import Elsewhere
 from thunder_native.registry import Written, is_inner, makes_new, row_of, written
-from thunder_native.runtime import Runtime
+from thunder_native.runtime import Runtime, address_of
 from thunder_native.table import CannotExpress, Words
 
 _LEVEL = "_current_level"
 """Where PyTorch keeps the level of derivatives in forward mode: -1 outside of all."""
+
+STEPS, ELEMENTS = 32, 4096
+"""Steps, and elements of tensors, that take microseconds: Python's lock, which costs more than a call, is kept."""
 
 NOTHING: Mapping[int, Written] = MappingProxyType({})
 
@@ -30,16 +33,20 @@ NOTHING: Mapping[int, Written] = MappingProxyType({})
 class Program:
     """A region in native code.
 
+    What runs it takes the inputs, and returns a tuple of the outputs, or an integer if it did not run: -1 if an input
+    is no plain tensor of the CPU or somebody has to see the calls, else the step that failed. It raises where Python
+    is interrupted in a step. It holds nothing afterwards, either way.
+
     Args:
-        enter: takes the inputs; returns capsules that own the outputs, or an integer if it did not run: -1 if an input
-            is no plain tensor of the CPU or somebody has to see the calls, else the step that failed. It raises where
-            Python is interrupted in a step. It holds nothing afterwards, either way.
+        head: its words, those of :data:`thunder_native.machine_code.PROGRAM`.
+        memory: what they point to.
         steps: how many steps there are.
         elsewhere: what Python does for its steps.
         held: of which inputs a call has a handle of its own, by their numbers: operators copy them.
     """
 
-    enter: Callable[..., Any]
+    head: array[int]
+    memory: tuple[object, ...] = field(repr=False)
     steps: int
     elsewhere: tuple[Elsewhere, ...] = ()
     held: tuple[int, ...] = ()
@@ -152,15 +159,28 @@ def program_of(
     held = array("q", [i for i, p in enumerate(region.inputs[: sum(kinds)]) if p.name in copied])
     made = code.array()
     head = array("q", [
-        layout.records, layout.views, sum(kinds), code.count + len(held), code.steps, made.buffer_info()[0],
-        len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
+        layout.records, layout.views, sum(kinds), code.count + len(held), code.steps, address_of(made),
+        len(outputs), address_of(outputs), id(torch.Tensor), id(torch.nn.Parameter),
         layout.keys, layout.plain, layout.inference, layout.tensor, len(numbers), id(int),
-        len(held), held.buffer_info()[0], id(forward_ad.__dict__), id(_LEVEL), id(-1),
+        len(held), address_of(held), id(forward_ad.__dict__), id(_LEVEL), id(-1),
+        int(code.steps > STEPS or not _is_short(region)), 0, 0, 0,
     ])  # fmt: skip
     memory = (head, made, outputs, held, code.memory)
     elsewhere = tuple([m for m in code.memory if isinstance(m, Elsewhere)])
-    enter = runtime.callable_of("enter", head.buffer_info()[0], memory)
-    return Program(enter, code.steps, elsewhere, tuple(held))
+    return Program(head, memory, code.steps, elsewhere, tuple(held))
+
+
+def is_small(tensor: TensorProxy, largest: int) -> bool:
+    """Whether a tensor has at most so many elements; where sizes are open, as far as the first call tells."""
+    sizes = [size if isinstance(size, int) else size.value for size in tensor.shape]
+    return None not in sizes and math.prod(sizes) <= largest
+
+
+def _is_short(region: Region) -> bool:
+    """Whether all tensors of a region are small, at each call."""
+    values = [*region.inputs, *[p for bound in region.bound_symbols for p in bound.outputs]]
+    tensors = [p for p in values if isinstance(p, TensorProxy)]
+    return all([all([d.__class__ is int for d in t.shape]) and is_small(t, ELEMENTS) for t in tensors])
 
 
 def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> frozenset[str]:

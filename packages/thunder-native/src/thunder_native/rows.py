@@ -11,8 +11,9 @@ import thunder_prims as prims
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
 from thunder_native import indexing, integers, views
 from thunder_native.arguments import arguments
-from thunder_native.executor import SMALL, is_small
+from thunder_native.executor import SMALL
 from thunder_native.kernels import by_kernel
+from thunder_native.program import is_small
 from thunder_native.registry import Lowering, dispatched, lowering
 from thunder_native.schema import call, dispatch, dtype_word
 from thunder_native.table import CannotExpress, Table, Words, bits, imported

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from array import array
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -12,8 +13,9 @@ from torch.autograd import forward_ad
 
 from thunder_executors import Region, free_after_last_use
 from thunder_ir import Trace
+from thunder_native.machine_code import INPUTS
 from thunder_native.program import Program, program_of
-from thunder_native.runtime import runtime
+from thunder_native.runtime import address_of, capsule_of, point_to, runtime
 
 FAILURES = 3
 """After so many failing calls a region is Python's: PyTorch notes its own stack for each, which takes milliseconds."""
@@ -42,29 +44,51 @@ class Runner:
         self.region = region
         self.failures = 0
         self.renewals = 0
-        self.outdated = False
         self.__name__ = name
+        self._capsule = capsule_of(address_of(program.head))
+        self._heads: list[object] = []
+        """What threads may still read, and what is read now."""
         self.use(program)
+
+    @property
+    def called_directly(self) -> Callable[..., tuple[Any, ...]]:
+        """What programs call: a function in C, which needs no frame of Python's, and keeps this object."""
+        return runtime().callable_of("run", self._capsule, self)
+
+    @property
+    def enter(self) -> Callable[..., Any]:
+        """Native code alone: it returns a tuple, or an integer if it did not run, as :class:`Program` says."""
+        return runtime().callable_of("enter", self._capsule, self)
 
     def use(self, program: Program) -> None:
         """Run a program from now on; threads that are in another one finish it."""
         self.program = program
-        self.enter = program.enter
+        self._read(program.head, refused, program)
         this = weakref.ref(self)
 
         def notice() -> None:
-            if (found := this()) is not None:
-                found.outdated = found.renewals < RENEWALS
+            runner = this()
+            if runner is not None and runner.program is program and runner.renewals < RENEWALS:
+                runner.instead(renewed)
 
         for call in program.elsewhere:
             call.notice = notice
 
+    def instead(self, fallback: Callable[..., tuple[Any, ...]]) -> None:
+        """Have a function of Python called from the next call on; it gets this object and the arguments."""
+        head = self.program.head[:]
+        head[INPUTS] = -1  # as many are never given
+        self._read(head, fallback, self.program)
+
+    def _read(self, head: array[int], fallback: Callable[..., tuple[Any, ...]], program: Program) -> None:
+        head[-3:] = array("q", [id(self), id(fallback), id(failed)])
+        self._heads += [head, program]
+        point_to(self._capsule, address_of(head))
+
     def renew(self) -> None:
         """Make native code again, of all that is known now."""
-        self.outdated = False
         self.renewals += 1
-        if self.failures < FAILURES:
-            self.use(program_of(self.region, runtime()))
+        self.use(program_of(self.region, runtime()))
 
     @cached_property
     def replays(self) -> Trace:
@@ -79,17 +103,26 @@ class Runner:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        made = self.enter(*inputs)
-        if made.__class__ is int:
-            if made >= 0:
-                self.failures += 1
-                if self.failures == FAILURES:
-                    self.enter = refused
-            return tuple(self.python(*inputs))
-        outputs = tuple(torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(made))
-        if self.outdated:
-            self.renew()
-        return outputs
+        return self.called_directly(*inputs)
+
+
+def refused(runner: Runner, *inputs: Any) -> tuple[Any, ...]:
+    """Run a region's text where native code refuses to run."""
+    return tuple(runner.python(*inputs))
+
+
+def failed(runner: Runner, *inputs: Any) -> tuple[Any, ...]:
+    """Run a region's text where a call in native code failed; after some failures for good."""
+    runner.failures += 1
+    if runner.failures >= FAILURES:
+        runner.instead(refused)
+    return tuple(runner.python(*inputs))
+
+
+def renewed(runner: Runner, *inputs: Any) -> tuple[Any, ...]:
+    """Run a region whose native code is made again before."""
+    runner.renew()
+    return runner(*inputs)
 
 
 def watched() -> bool:
@@ -102,8 +135,3 @@ def watched() -> bool:
         or torch.is_autocast_enabled("cpu")
         or torch._C._autograd._profiler_enabled()
     )
-
-
-def refused(*inputs: Any) -> int:
-    """Return what says that native code did not run."""
-    return -1

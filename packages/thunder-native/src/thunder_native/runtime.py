@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,22 +42,40 @@ class Runtime:
     layout: Layout
     _methods: Mapping[str, _Method] = field(repr=False)
 
-    def callable_of(self, name: str, head: int, memory: tuple[object, ...]) -> Callable[..., Any]:
+    def callable_of(self, name: str, head: int | object, memory: object) -> Callable[..., Any]:
         """Return a function of Python.
 
         Args:
-            name: of the export that it calls, by ``METH_FASTCALL``: ``"enter"`` runs a program.
+            name: of the export that it calls, by ``METH_FASTCALL``: ``"enter"`` and ``"run"`` run a program.
             head: address of the words that it reads, for a program those of
-                :data:`thunder_native.machine_code.PROGRAM`.
+                :data:`thunder_native.machine_code.PROGRAM`; or what :func:`capsule_of` made of it.
             memory: whose memory these and what they point to are in; the function keeps it.
         """
-        capsule = _CAPSULE_NEW(head, None, None)
+        capsule = capsule_of(head) if isinstance(head, int) else head
         made: Callable[..., Any] = _FUNCTION_NEW(ctypes.byref(self._methods[name]), capsule, (self, memory))
         return made
 
 
+def address_of(words: array[int]) -> int:
+    """Return where words are in memory."""
+    return words.buffer_info()[0]
+
+
+def capsule_of(head: int) -> object:
+    """Return what functions in native code find words by."""
+    return _CAPSULE_NEW(head, None, None)
+
+
+def point_to(capsule: object, head: int) -> None:
+    """Have functions in native code find other words from now on; calls that are running go on with those before."""
+    _CAPSULE_SET(capsule, head)
+
+
 _CAPSULE_NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
+)
+_CAPSULE_SET = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCapsule_SetPointer", ctypes.pythonapi)
 )
 _FUNCTION_NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
@@ -71,14 +90,16 @@ def python_address(name: str) -> int:
 
 
 def torch_address(name: str) -> int | None:
-    """Return where a function of PyTorch's C interface is in memory, or ``None``."""
-    return library.address_of(name)
+    """Return where a function of PyTorch's is in memory, or ``None``."""
+    return library.address_of(name) or library.address_of(name, "torch_python")
 
 
 @cache
 def module() -> str:
     """Return the native code as LLVM's text, for this PyTorch."""
-    return machine_code.text(has_boxes=torch_address("torch_new_stable_ivalue") is not None)
+    wraps = [name for name in machine_code.WRAPS if torch_address(name) is not None]
+    has_boxes = torch_address("torch_new_stable_ivalue") is not None
+    return machine_code.text(has_boxes, (*wraps, *machine_code.WRAPS)[0])
 
 
 @cache
@@ -123,6 +144,6 @@ def runtime() -> Runtime:
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
     addresses = in_memory(module(), machine_code.EXPORTS, imports, compiler.host(), default_disk())
     methods = {
-        n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "unchanged", "as_found", "apart")
+        n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "run", "unchanged", "as_found", "apart")
     }
     return Runtime(addresses, found, methods)
