@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodDescriptorType
