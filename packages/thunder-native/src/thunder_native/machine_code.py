@@ -437,8 +437,9 @@ _WRAP = "declare ptr @{name}(ptr)" + function("ptr @wrapped(ptr %handle) alwaysi
 """).replace("{\n", "{{\n").replace("}\n", "}}\n")  # fmt: skip
 """A tensor of Python's, of a handle, which stays the caller's to delete."""
 
-WRAPS = ("_Z16THPVariable_WrapON2at10TensorBaseE", "_Z16THPVariable_WrapN2at10TensorBaseE")
-"""Names of the function of PyTorch's that does it, one of which is there: an older one takes its argument by value."""
+WRAPS = tuple([f"_Z16THPVariable_Wrap{kind}N2at10TensorBaseE" for kind in ("O", "RK", "")])
+"""Names of the function of PyTorch's that does it, one of which is there: older ones take a constant reference, or a
+value, which who calls them destroys."""
 
 _BOX = "declare i32 @torch_new_stable_ivalue(ptr)" + function("ptr @box() alwaysinline", """
   %at = alloca ptr
