@@ -44,6 +44,7 @@ declare void @PyErr_Clear()
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @_Z16THPVariable_WrapON2at10TensorBaseE(ptr)
 declare void @Py_DecRef(ptr)
 declare i1 @_ZN3c108GradMode10is_enabledEv()
 declare i1 @_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE(i8 zeroext)
@@ -323,7 +324,7 @@ done:
 give:
 {loop("o", "%outputs", "wrap", "finish", enter="give", back="given_one")}
   %result = call ptr @handle(ptr %slots, ptr %outputs_at, i64 %o)
-  %object_of = call ptr @wrapped(ptr %result)
+  %object_of = call ptr @_Z16THPVariable_WrapON2at10TensorBaseE(ptr %result)
   %no_object = icmp eq ptr %object_of, null
   br i1 %no_object, label %finish, label %given_one
 
@@ -431,16 +432,6 @@ end:
 )  # fmt: skip
 """What forgets tensors, and what joins them: slots come last."""
 
-_WRAP = "declare ptr @{name}(ptr)" + function("ptr @wrapped(ptr %handle) alwaysinline", """
-  %object = call ptr @{name}(ptr %handle)
-  ret ptr %object
-""").replace("{\n", "{{\n").replace("}\n", "}}\n")  # fmt: skip
-"""A tensor of Python's, of a handle, which stays the caller's to delete."""
-
-WRAPS = tuple([f"_Z16THPVariable_Wrap{kind}N2at10TensorBaseE" for kind in ("O", "RK", "")])
-"""Names of the function of PyTorch's that does it, one of which is there: older ones take a constant reference, or a
-value, which who calls them destroys."""
-
 _BOX = "declare i32 @torch_new_stable_ivalue(ptr)" + function("ptr @box() alwaysinline", """
   %at = alloca ptr
   %error = call i32 @torch_new_stable_ivalue(ptr %at)
@@ -456,17 +447,16 @@ _BOX_BY_CPP = "declare ptr @_Znwm(i64)" + function("ptr @box() alwaysinline", ""
 """The same before PyTorch 2.13, of which headers do it by C++'s ``new``."""
 
 
-def text(has_boxes: bool, wrap: str) -> str:
+def text(has_boxes: bool) -> str:
     """Return the module.
 
     Args:
         has_boxes: whether PyTorch exports what makes memory for optional arguments.
-        wrap: which of :data:`WRAPS` PyTorch exports.
     """
     boxes = _BOX if has_boxes else _BOX_BY_CPP
     return "".join(
-        [_DECLARATIONS, boxes, _WRAP.format(name=wrap), _WORDS, _TENSORS, _AUTOGRAD, _REACQUIRE, _OBSERVED]
-        + [_ENTERED, _ENTER, _RUN, _CALLS, _LISTS, PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
+        [_DECLARATIONS, boxes, _WORDS, _TENSORS, _AUTOGRAD, _REACQUIRE, _OBSERVED, _ENTERED, _ENTER, _RUN]
+        + [_CALLS, _LISTS, PRODUCTS, DISPATCHED, VIEWS, INTEGERS, SLICES, KERNELS, GUARDS]
     )
 
 
@@ -475,10 +465,8 @@ def imports(module: str) -> tuple[str, ...]:
     return declared(module, "aoti_torch_|torch_|_ZNK?3c10|_ZN2at|_ZN5torch|_Zn|_Z16THP")
 
 
-_TEXT = text(has_boxes=True, wrap=WRAPS[0])
-
-PYTHON = declared(_TEXT, "_?Py")
+PYTHON = declared(text(has_boxes=True), "_?Py")
 """What is called of Python's C interface."""
 
-EXPORTS = exported(_TEXT)
+EXPORTS = exported(text(has_boxes=True))
 """The functions of the module: the entry, and the kinds of steps."""

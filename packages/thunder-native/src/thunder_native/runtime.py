@@ -97,9 +97,7 @@ def torch_address(name: str) -> int | None:
 @cache
 def module() -> str:
     """Return the native code as LLVM's text, for this PyTorch."""
-    wraps = [name for name in machine_code.WRAPS if torch_address(name) is not None]
-    has_boxes = torch_address("torch_new_stable_ivalue") is not None
-    return machine_code.text(has_boxes, (*wraps, *machine_code.WRAPS)[0])
+    return machine_code.text(has_boxes=torch_address("torch_new_stable_ivalue") is not None)
 
 
 @cache
