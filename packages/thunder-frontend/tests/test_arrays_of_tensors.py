@@ -30,6 +30,9 @@ READ = {
     "of parts": lambda x: np.stack([part.numpy() for part in x.unbind(1)]),
     "a likelihood": lambda x: -np.log(x.softmax(-1).numpy()[np.arange(4), np.array([0, 1, 0, 2])]).mean(),
     "a permutation": lambda x: x[:, x.mean(0).argsort().numpy()],
+    "a size": lambda x: torch.zeros([2, x.argmax().numpy() + 1, 3]),
+    "sizes": lambda x: (x.new_ones(tuple(x.argmax(1).numpy()[:2] + 1)), x.expand([x.argmax().numpy() + 1, *x.shape])),
+    "an end": lambda x: (x[: x.argmax(1).numpy()[0] + 1], x[:, x.argmax(1).numpy()[1] :]),
     "forced": lambda x: torch.complex(x, x).conj().requires_grad_().numpy(force=True),
 }
 WRITTEN = {

@@ -21,7 +21,7 @@ from thunder_lang import broadcast_shapes
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.number_functions import FUNCTIONS, computed, to_nearest
-from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, of_ufunc, with_numbers_of_scalars
+from thunder_tracing.tensors.run_arrays import INDEX, OF_ARRAYS, RunArray, of_ufunc, with_numbers_of_scalars
 from thunder_tracing.tensors.run_numbers import RESULTS, of_the_run
 from thunder_tracing.tensors.run_texts import RunText, formatted
 from thunder_tracing.tensors.sizes import SymbolicSize, as_size, shown
@@ -100,7 +100,7 @@ class SymbolicNumbers:
             seen = numbers_given(self._calls.external, function, args, kwargs)
             if seen is not None:
                 args, kwargs = tuple(seen[0]), seen[1]
-            if function not in OF_ARRAYS:
+            if function not in OF_ARRAYS and function not in INDEX:
                 args, kwargs = with_numbers_of_scalars((args, kwargs))
             if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
                 for given in (*args, *kwargs.values()):

@@ -192,6 +192,8 @@ class RunArray:
 
     def __index__(self) -> int:
         operator.index(self._examples[0])
+        if self.symbolic is None:
+            self._calls.hand_out_number()  # which PyTorch's own code would not get from a list
         return operator.index(self.tensor if self.symbolic is None else self.symbolic)
 
     def __hash__(self) -> int:
@@ -319,7 +321,7 @@ def run_arrays_in(tree: object) -> list[RunArray]:
 
 
 def with_numbers_of_scalars(tree: object) -> Any:
-    """Return the arguments of a call with symbolic numbers in the place of scalars that have them."""
-    if all([value.symbolic is None for value in run_arrays_in(tree)]):
+    """Return the arguments of a call with numbers of the program in the place of scalars."""
+    if not any([value.is_scalar for value in run_arrays_in(tree)]):
         return tree
-    return map_values(lambda v: v if type(v) is not RunArray or v.symbolic is None else v.symbolic, tree)
+    return map_values(lambda v: v.number() if type(v) is RunArray and v.is_scalar else v, tree)
