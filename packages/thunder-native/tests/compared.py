@@ -8,7 +8,7 @@ import torch
 
 from thunder_native.runner import Runner, watched
 
-_run = Runner.__call__
+_direct = Runner.called_directly.fget
 runs = 0
 """How many have been compared."""
 
@@ -34,8 +34,8 @@ def compared(self, *inputs):
     global runs
     tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
     if watched() or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors])):
-        return _run(self, *inputs)
-    outputs = _run(self, *inputs)
+        return _direct(self)(*inputs)
+    outputs = _direct(self)(*inputs)
     written = [t.clone() for t in tensors]
     kept = [t.clone() for t in outputs]  # what shares memory with an input may be written to once more
     compare(self, "output", kept, [t.clone() for t in self.python(*inputs)])
