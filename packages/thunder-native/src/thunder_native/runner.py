@@ -64,11 +64,11 @@ class Runner:
         """Run a program from now on; threads that are in another one finish it."""
         self.program = program
         self._read(program.head, refused, program)
-        this = weakref.ref(self)
+        this, made = weakref.ref(self), self.renewals
 
         def notice() -> None:
             runner = this()
-            if runner is not None and runner.program is program and runner.renewals < RENEWALS:
+            if runner is not None and runner.renewals == made < RENEWALS and runner.failures < FAILURES:
                 runner.instead(renewed)
 
         for call in program.elsewhere:
