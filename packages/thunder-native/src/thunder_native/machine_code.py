@@ -153,7 +153,7 @@ end:
 """)  # fmt: skip
 """Python's lock, where it was released."""
 
-INPUTS = 2
+INPUTS = PROGRAM.split(", ").index("word inputs")
 """Which of the words tells the number of inputs."""
 
 _OBSERVED = function("i1 @observed(ptr %levels, ptr %level, i64 %no_level)", """
@@ -326,14 +326,18 @@ give:
   %result = call ptr @handle(ptr %slots, ptr %outputs_at, i64 %o)
   %object_of = call ptr @_Z16THPVariable_WrapON2at10TensorBaseE(ptr %result)
   %no_object = icmp eq ptr %object_of, null
-  br i1 %no_object, label %finish, label %given_one
+  br i1 %no_object, label %lost, label %given_one
+
+lost:
+  call void @Py_DecRef(ptr %tuple)
+  br label %finish
 
 given_one:
   %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %o, ptr %object_of)
   br label %each_o
 
 finish:
-  %answer = phi ptr [ null, %done ], [ %tuple, %each_o ], [ null, %wrap ]
+  %answer = phi ptr [ null, %done ], [ %tuple, %each_o ], [ null, %lost ]
   call void @clear(ptr %own, i64 %owned)
   ret ptr %answer
 """,
