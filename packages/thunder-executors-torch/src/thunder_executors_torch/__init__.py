@@ -29,6 +29,7 @@ from thunder_executors_torch import (
     reduction,
     scan,
     shape,
+    small_gelu,
     sort,
     special,
 )
@@ -39,5 +40,5 @@ __all__ = [
     "TorchExecutor", "__version__", "activation", "attention", "batch_normalization", "broadcasting", "comparison",
     "conditional", "conversion", "convolution", "creation", "debug", "dropout", "elementwise_binary",
     "elementwise_unary", "executor", "factorization", "fft", "gathering", "indexing", "linalg", "loss", "masks", "nn",
-    "normalization", "pooling", "random", "reduction", "scan", "shape", "sort", "special",
+    "normalization", "pooling", "random", "reduction", "scan", "shape", "small_gelu", "sort", "special",
 ]  # fmt: skip
