@@ -44,7 +44,7 @@ class InAnotherOrder(Multiplies):
 def compare(ours: torch.nn.Module, beside: bool) -> None:
     eager = Multiplies()
     ours.load_state_dict(eager.state_dict())
-    near = rounded(eager) if beside else None
+    near = [rounded(eager)] if beside else []
     train_both(eager, ours, (eager, ours), lambda: ((X,), {}), loss_of, torch.float64, near)
 
 
@@ -67,6 +67,7 @@ def test_weights_differ_by_one_rounding():
     off = (rounded(model).weight / model.weight - 1).abs()
     assert torch.equal(model.weight, other.weight)
     assert off.min() > 0 and off.max() <= 2 * torch.finfo(torch.float64).eps
+    assert not torch.equal(rounded(model, seed=1).weight, rounded(model).weight)
 
 
 def test_steps_are_compared_until_rounding_makes_another_training():
@@ -80,5 +81,5 @@ def test_steps_are_compared_until_rounding_makes_another_training():
     ours, near = copy.deepcopy(eager), rounded(eager)
     for model in (eager, ours, near):
         model.register_forward_hook(lambda module, args, output: setattr(module, "steps", module.steps + 1))
-    steps = train_both(eager, ours, (eager, ours), lambda: ((X,), {}), loss_of, torch.float64, near)
+    steps = train_both(eager, ours, (eager, ours), lambda: ((X,), {}), loss_of, torch.float64, [near])
     assert steps == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -109,10 +109,10 @@ def difference(our: torch.Tensor, eager: torch.Tensor, scale: float | None = Non
     return float((our - eager)[finite].abs().max()) / max(largest, 1e-12)
 
 
-def rounded(model: torch.nn.Module, dtype: torch.dtype | None = None) -> torch.nn.Module:
-    """Return a model whose parameters differ by one rounding: of a dtype, or of their own."""
+def rounded(model: torch.nn.Module, dtype: torch.dtype | None = None, seed: int = 0) -> torch.nn.Module:
+    """Return a model whose parameters differ by one rounding, of a dtype or of their own, drawn up or down."""
     other = copy.deepcopy(model)
-    draws = torch.Generator().manual_seed(0)
+    draws = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in other.parameters():
             signs = (torch.randint(0, 2, parameter.shape, generator=draws) * 2 - 1).to(parameter.dtype)
@@ -121,46 +121,49 @@ def rounded(model: torch.nn.Module, dtype: torch.dtype | None = None) -> torch.n
 
 
 def compare_gradients(
-    ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float, near: torch.nn.Module | None = None
+    ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float, near: Sequence[torch.nn.Module] = ()
 ) -> float:
     """Compare the gradients of all parameters; return the largest.
 
     Args:
         ours, eager: the models.
         tolerance: relative to the largest gradient.
-        near: eager, with weights that differ by one rounding: how far it goes is no difference.
+        near: eager, with weights that differ by one rounding, once or more: how far they go is no difference.
 
     Raises:
         Difference: naming the first that differs.
     """
     grads = [p.grad for p in eager.parameters() if p.grad is not None]
     scale = max((float(g.detach().double().abs().max()) for g in grads if g.numel()), default=1.0)
-    models = ours.named_parameters(), eager.parameters(), (near or eager).parameters()
-    for (name, our), expected, nearby in zip(*models, strict=True):
+    models = ours.named_parameters(), eager.parameters(), *[model.parameters() for model in near]
+    for (name, our), expected, *nearby in zip(*models, strict=True):
         if (our.grad is None) != (expected.grad is None):
             raise Difference(f"gradient of {name} is {_there(our.grad)}, eager's {_there(expected.grad)}")
         if expected.grad is None:
             continue
         if our.grad.dtype != expected.grad.dtype or our.grad.shape != expected.grad.shape:
             raise Difference(f"gradient of {name} is {our.grad.dtype}, eager's {expected.grad.dtype}")
-        error, itself = (difference(g, expected.grad, scale) for g in (our.grad, nearby.grad))
+        error = difference(our.grad, expected.grad, scale)
+        itself = max([difference(p.grad, expected.grad, scale) for p in nearby], default=0.0)
         if not error <= max(tolerance, min(SENSITIVE * itself, TELLING)):
             raise Difference(f"gradient of {name} differs by {error:.1e}{_beside(itself)}")
     return scale
 
 
 def compare_parameters(
-    ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float, near: torch.nn.Module | None = None
+    ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float, near: Sequence[torch.nn.Module] = ()
 ) -> None:
     """Compare parameters and buffers, as :func:`compare_gradients` does gradients.
 
     Raises:
         Difference: naming the first that differs.
     """
-    state, beside = eager.state_dict(), (near or eager).state_dict()
+    state, beside = eager.state_dict(), [model.state_dict() for model in near]
     for name, our in ours.state_dict().items():
         largest = float(state[name].abs().max()) if state[name].numel() else 0.0
-        error, itself = (difference(v, state[name], max(largest, STEPS * RATE)) for v in (our, beside[name]))
+        scale = max(largest, STEPS * RATE)
+        error = difference(our, state[name], scale)
+        itself = max([difference(other[name], state[name], scale) for other in beside], default=0.0)
         if not error <= max(tolerance, min(SENSITIVE * itself, TELLING)):
             raise Difference(f"{name} differs by {error:.1e} after {STEPS} steps{_beside(itself)}")
 
@@ -187,7 +190,7 @@ def train_both(
     arguments: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]],
     loss_of: Callable[[Any], torch.Tensor],
     dtype: torch.dtype = torch.float32,
-    near: torch.nn.Module | None = None,
+    near: Sequence[torch.nn.Module] = (),
 ) -> int:
     """Compare the gradients of all parameters, then losses and parameters over ten steps of AdamW.
 
@@ -205,8 +208,8 @@ def train_both(
         Difference: naming the first that differs.
         EagerError: eager does not train.
     """
-    models, called = ((eager, ours), calls) if near is None else ((eager, ours, near), (*calls, near))
-    optimizers = [torch.optim.AdamW(m.parameters(), lr=RATE) for m in models]
+    called = (*calls, *near)
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=RATE) for m in (eager, ours, *near)]
     for step in range(STEPS):
         losses = []
         for index, (call, optimizer) in enumerate(zip(called, optimizers, strict=True)):
@@ -227,7 +230,8 @@ def train_both(
             for group in optimizer.param_groups:
                 group["eps"] = DAMPING * largest
             optimizer.step()
-        error, itself = (difference(loss, losses[0]) for loss in (losses[1], losses[-1] if near else losses[0]))
+        error = difference(losses[1], losses[0])
+        itself = max([difference(loss, losses[0]) for loss in losses[2:]], default=0.0)
         if not error <= max(TRAINED[dtype], min(SENSITIVE * itself, TELLING)):
             raise Difference(f"loss of step {step} differs by {error:.1e}{_beside(itself)}")
         if step and itself > LOST:

@@ -11,10 +11,11 @@ python tools/transformers_sweep.py all --apart 60 --minutes 60 --rows rows.jsonl
 A forward is right if values, dtypes, strides and the structure of the output (its class, keys, caches within) are
 eager's, and if two calls take one program. Training is right if all gradients are eager's and ten steps of AdamW
 (same seeds) give eager's losses and parameters, within the tolerances below: in float32, or in float64 where float32
-alone has more rounding than that. What then differs no more than thirty times as far as eager does from itself, with
-weights that differ by one rounding, is no difference: such a model is right as far as float64 can tell. A model that
-computes in float32 all the same, or runs in nothing else, is measured by a rounding of float32. Once rounding alone
-makes another training of eager's, no further steps are compared, and the row says how many were.
+alone has more rounding than that. What then differs no more than thirty times as far as eager does from itself, in
+the worst of five trainings with weights that differ by one rounding, is no difference: such a model is right as far as
+float64 can tell. A model that computes in float32 all the same, or runs in nothing else, is measured by a rounding of
+float32. Once rounding alone makes another training of eager's, no further steps are compared, and the row says how
+many were.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ MORE = (
 )  # fmt: skip
 TAKE_CONFIGURATIONS = "config" in inspect.signature(DynamicCache).parameters
 """Whether caches learn from a configuration how large their layers are, as they do since transformers 4.56."""
+ROUNDINGS = 5
+"""Draws of weights that differ by one rounding: where a model chooses among values, not each changes a choice."""
 GROUPS = {"promised": PROMISED, "more": MORE}
 
 
@@ -243,7 +246,8 @@ class Sweep:
         """
         eager, inputs = self.build(model_type, variant, self.options.dropout)
         eager = eager.train()
-        ours, beside = copy.deepcopy(eager), rounded(eager, near) if near else None
+        ours = copy.deepcopy(eager)
+        beside = [rounded(eager, near, seed) for seed in range(ROUNDINGS)] if near else []
         compiled = thunder.jit(ours)
 
         def arguments() -> tuple[tuple[Any, ...], dict[str, Any]]:
