@@ -182,13 +182,12 @@ def _name(executor: Executor | str) -> str:
 
 def _load(point: importlib.metadata.EntryPoint) -> Executor:
     """Return the executor of an entry point; where loading fails, one that says so."""
-    package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
     try:
         loaded = point.load()
     except Exception as error:  # whatever an outsider's module does must not keep the others from being found
-        return _broken(point.name, package, f"loading {point.value} raised {type(error).__name__}: {error}")
+        return _broken(point, f"loading {point.value} raised {type(error).__name__}: {error}")
     if not isinstance(loaded, Executor):
-        return _broken(point.name, package, f"{point.value} is a {type(loaded).__name__}, expected an Executor")
+        return _broken(point, f"{point.value} is a {type(loaded).__name__}, expected an Executor")
     return loaded
 
 
@@ -202,8 +201,9 @@ def _names(point: importlib.metadata.EntryPoint) -> Sequence[str]:
     return names
 
 
-def _broken(name: str, package: str, reason: str) -> Executor:
-    return Executor(name, missing=lambda: reason, install=f"pip install {package}", default=False)
+def _broken(point: importlib.metadata.EntryPoint, reason: str) -> Executor:
+    package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
+    return Executor(point.name, missing=lambda: reason, install=f"pip install {package}", default=False)
 
 
 REGISTRY = Registry()
