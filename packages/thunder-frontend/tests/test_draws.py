@@ -1,6 +1,8 @@
 """Numbers drawn from Python's and NumPy's generators are values of each call, drawn where eager draws them."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -142,3 +144,24 @@ def test_finding_metadata_does_not_draw_from_a_generator_of_pytorch(draw):
     for _ in range(3):
         assert torch.equal(compiled(torch.ones(3, 4), ours), program(torch.ones(3, 4), eagers))
     assert torch.equal(ours.get_state(), eagers.get_state())
+
+
+BEFORE_NUMPYS_GENERATOR_IS_LOADED = """
+import sys
+
+import numpy as np
+import torch
+
+from thunder_frontend import cache_misses, jit
+
+assert jit(lambda x: x * 2)(torch.ones(1)) == 2 and "numpy.random" not in sys.modules
+compiled = jit(lambda x: x * np.random.rand(), fallback="error")
+first, second = compiled(torch.ones(1)), compiled(torch.ones(1))
+print(cache_misses(compiled), bool(first == second))
+"""
+
+
+def test_numpys_generator_is_loaded_by_who_asks_for_it():
+    command = [sys.executable, "-c", BEFORE_NUMPYS_GENERATOR_IS_LOADED]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "1 False\n"), run.stderr

@@ -21,9 +21,14 @@ from thunder_tracing.tensors.recorded_arrays import EXAMPLES
 OF_NUMPY = ("RandomState", "Generator")
 
 
+def numpys_random() -> Any:
+    """Return the module ``numpy.random`` if it is loaded, which NumPy does when it is asked for it, or ``None``."""
+    return sys.modules.get("numpy.random")
+
+
 def kinds() -> tuple[type, ...]:
-    """Return the classes of generators: Python's own, and NumPy's if it is there."""
-    numpys = sys.modules["numpy"].random if "numpy" in sys.modules else None  # which NumPy imports when asked for it
+    """Return the classes of generators: Python's own, and NumPy's if they are loaded."""
+    numpys = numpys_random()
     return (random.Random, *[getattr(numpys, name) for name in OF_NUMPY if numpys is not None])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
-from thunder_frontend._draws import Draw, examples_of, generators, kinds
+from thunder_frontend._draws import Draw, examples_of, generators, kinds, numpys_random
 from thunder_guards.kinds import NumPyScalar, is_array, is_value
 from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy, OpTags, is_unknown, map_values
@@ -48,21 +48,37 @@ class Draws:
     def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
         self._seeded: dict[int, Any] = {}
+        self._numpys: dict[int, Any] | None = None
 
     def lookasides(self) -> dict[Any, Any]:
         """Return what is run in place of which functions."""
         below: Any = vars(random.Random)["_randbelow"]
         table: dict[Any, Any] = {below: self._drawing(below), torch.from_numpy: self._from_numpy}
-        for cls in [base for kind in kinds() for base in kind.__mro__[:-1]]:
-            found = [f for name, f in vars(cls).items() if name[0] != "_" and name not in WRITING]
-            table.update({f: self._drawing(f) for f in found if callable(f) and not isinstance(f, type)})
+        table.update(self._of_class(random.Random))
         table[IN_C.seed] = self._seed
         numpy = sys.modules.get("numpy")
         if numpy is not None:
             table.update({f: self._on_arrays(f) for f in [getattr(numpy, name) for name in MAKE_ARRAYS]})
-            table.update({f: self._of_module(f) for f in map(vars(numpy.random).get, OF_MODULE)})
-            table.update({f: self._making(f) for f in (numpy.random.default_rng, numpy.random.RandomState)})
         return table
+
+    def of_numpys(self, function: Any) -> Any:
+        """Return what is run in place of a function of ``numpy.random``, which is loaded when somebody asks for it."""
+        if self._numpys is None:
+            numpys = numpys_random()
+            if numpys is None:
+                return None
+            table: dict[Any, Any] = {}
+            for kind in kinds()[1:]:
+                table.update(self._of_class(kind))
+            table.update({f: self._of_module(f) for f in map(vars(numpys).get, OF_MODULE)})
+            table.update({f: self._making(f) for f in (numpys.default_rng, numpys.RandomState)})
+            self._numpys = {id(f): replacement for f, replacement in table.items()}
+        return self._numpys.get(id(function))
+
+    def _of_class(self, kind: type) -> dict[Any, Any]:
+        of_classes = [vars(base).items() for base in kind.__mro__[:-1]]
+        found = [f for those in of_classes for name, f in those if name[0] != "_" and name not in WRITING]
+        return {f: self._drawing(f) for f in found if callable(f) and not isinstance(f, type)}
 
     def _drawing(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(owner: Any, *args: Any, **kwargs: Any) -> Any:

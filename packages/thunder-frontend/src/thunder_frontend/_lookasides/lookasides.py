@@ -70,7 +70,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     Returns:
         a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
     """
-    seeds = Seeds(acquisition)
+    seeds, draws = Seeds(acquisition), Draws(acquisition)
     table = {
         **(_of_symbolic_numbers(acquisition) if acquisition.allows_unknown else {}),
         **ModuleLookasides(acquisition).lookasides(),
@@ -82,7 +82,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
         **of_old_constructors(acquisition),
         **transforms(acquisition),
         **seeds.lookasides(),
-        **Draws(acquisition).lookasides(),
+        **draws.lookasides(),
         **clocks(acquisition),
         **acquisition.inference_modes.lookasides(),
         **identities(acquisition),
@@ -94,6 +94,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
     return [
         table,
         seeds.of_wrapper,
+        draws.of_numpys,
         *[
             functools.partial(p, acquisition)
             for p in (
