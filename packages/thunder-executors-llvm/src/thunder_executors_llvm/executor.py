@@ -15,7 +15,7 @@ from thunder_executors_llvm.dropout import open_dropouts
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo, structure, structure_now
-from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, saves_many
+from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection, is_scan, saves_many
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import unfit, why_not, worth
 from thunder_executors_llvm.several import Several
@@ -65,12 +65,14 @@ class _Single:
         moves: whether it is left to others unless what stands beside it makes up for its moving elements.
         again: what it costs once more within a region, in bytes of memory traffic.
         calls: how many calls of PyTorch's kernels do the same.
+        scans: whether what it computes is cumulative.
     """
 
     fits: bool | Declined
     moves: bool = False
     again: float = 0.0
     calls: int = 0
+    scans: bool = False
 
 
 class LlvmExecutor(FusionExecutor):
@@ -117,7 +119,7 @@ class LlvmExecutor(FusionExecutor):
             return None  # as nobody asked for this executor, a library that fails to load is no error
         if small:
             return for_many
-        selection = self.selection.within(trace, self.can_fuse)
+        selection = self.selection.within(trace, self.can_fuse, lambda bound: self._single(bound).scans)
         if selection == self.selection:
             return self
         made = copy.copy(self)
@@ -154,11 +156,12 @@ class LlvmExecutor(FusionExecutor):
             return _Single(Declined(reason))
         call = expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs))
         prims = call.bound_symbols
+        scans = any(map(is_scan, prims))
         reason = self.selection.why_not(bound, prims) or why_not(call, here())
         if reason is not None:
-            return _Single(Declined(reason))
+            return _Single(Declined(reason), scans=scans)
         calls = len([b for b in prims if OpTags.VIEW not in b.symbol.tags])
-        return _Single(True, self.selection.moves(bound, prims), cost_again(prims), calls)
+        return _Single(True, self.selection.moves(bound, prims), cost_again(prims), calls, scans)
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         bounds = region.bound_symbols

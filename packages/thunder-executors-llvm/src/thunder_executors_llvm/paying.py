@@ -14,7 +14,7 @@ it stands for, and they pay where these are enough to have been worth compiling.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,16 +89,21 @@ class Selection:
         tensors = (*trace.inputs, *[p for b in trace.bound_symbols for p in b.outputs])
         return not self.large or any(map(self._is_large, tensors))
 
-    def within(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> Selection:
+    def within(
+        self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any], scans: Callable[[BoundSymbol], bool]
+    ) -> Selection:
         """Return the selection that knows what stands beside the calls of a program.
 
         Args:
             trace: the program.
             can_fuse: whether a call can be in a region.
+            scans: whether a call computes what is cumulative.
         """
         if not self.large:
             return self
-        return replace(self, beside=self._beside(trace, can_fuse), turned=_turned(trace, can_fuse))
+        scanning = list(filter(scans, trace.bound_symbols))
+        turned = _turned(trace, scanning) if scanning and all(map(can_fuse, scanning)) else frozenset()
+        return replace(self, beside=self._beside(trace, can_fuse), turned=turned)
 
     def _beside(self, trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> frozenset[str]:
         """Return the outputs of calls that share a tensor with one whose derivative is in regions anyway."""
@@ -132,7 +137,7 @@ class Selection:
         half = self._half(bound, prims)
         if half is not None:
             return half
-        scans = [b for b in prims if b.symbol in SCANNING]
+        scans = list(filter(is_scan, prims))
         if any(map(_of_few_rows, scans)):
             return "what is cumulative along few rows would run on as few threads, with all around it"
         if any([b.args[0].dtype.is_exact for b in scans]):
@@ -260,12 +265,14 @@ def _moves(bound: BoundSymbol) -> bool:
     return bound.symbol in MOVING
 
 
-def _turned(trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> frozenset[str]:
+def is_scan(bound: BoundSymbol) -> bool:
+    """Whether a prim computes what is cumulative."""
+    return bound.symbol in SCANNING
+
+
+def _turned(trace: Trace, scans: Sequence[BoundSymbol]) -> frozenset[str]:
     """Return the outputs of flips that stand before and after what is cumulative, of the same dimensions."""
-    scans = [b for b in trace.bound_symbols if _within(b, SCANNING)]
-    if not scans or not all(map(can_fuse, scans)):
-        return frozenset()
-    flips = [(b, f.args[1]) for b in trace.bound_symbols for f in _within(b, (flip,))]
+    flips = [(b, f.args[1]) for b in trace.bound_symbols for f in (b, *b.subsymbols) if f.symbol is flip]
     made = {p.name: (b, dims) for b, dims in flips for p in b.outputs}
     read = {p.name: (b, dims) for b, dims in flips for p in b.inputs}
     found = set()
@@ -275,11 +282,6 @@ def _turned(trace: Trace, can_fuse: Callable[[BoundSymbol], Any]) -> frozenset[s
         if before and after and before[0][1] == after[0][1]:
             found.update([p.name for b in (before[0][0], after[0][0]) for p in b.outputs])
     return frozenset(found)
-
-
-def _within(bound: BoundSymbol, symbols: Container[object]) -> list[BoundSymbol]:
-    """Return the calls of prims that a call is, or that it makes itself."""
-    return [b for b in (bound, *bound.subsymbols) if b.symbol in symbols]
 
 
 def _reduces(bound: BoundSymbol) -> bool:
