@@ -67,22 +67,30 @@ class _Found:
 
     Args:
         function: of PyTorch's.
-        looked_up: the places, names and values.
     """
 
-    __slots__ = ("_codes", "_keys", "_tables", "_values")
+    __slots__ = ("_codes", "_keys", "_tables", "_values", "scope")
 
-    def __init__(self, function: types.FunctionType, looked_up: list[tuple[Any, str, Any]]) -> None:
-        self._tables = [place if place.__class__ is dict else place.__dict__ for place, _, _ in looked_up]
-        self._keys = [name for _, name, _ in looked_up]
-        self._values = [value for _, _, value in looked_up]
-        functions = [v for v in self._values if type(v) is types.FunctionType and v is not function]
-        self._codes = [(f, f.__code__) for f in functions if f.__globals__ is function.__globals__]
+    def __init__(self, function: types.FunctionType) -> None:
+        found = list(looked_up(function))
+        self.scope = function.__globals__
+        self._tables = [place if place.__class__ is dict else place.__dict__ for place, _, _ in found]
+        self._keys = [name for _, name, _ in found]
+        self._values = [value for _, _, value in found]
+        functions = [v for v in self._values if type(v) is types.FunctionType]
+        self._codes = [(f, f.__code__) for f in functions if f.__globals__ is self.scope]
 
     def holds(self) -> bool:
         """Whether each place has what it had, and each function the code that it had."""
         now = map(dict.get, self._tables, self._keys)
         return all(map(is_, now, self._values)) and all([f.__code__ is code for f, code in self._codes])
+
+
+MOST = 4096
+"""Functions of which it is known what they look up."""
+
+_KNOWN: dict[types.CodeType, _Found] = {}
+"""What functions of PyTorch look up, by their code, for all programs: each asks whether that still holds."""
 
 
 class Beneath:
@@ -94,19 +102,22 @@ class Beneath:
 
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version
-        self._found: dict[tuple[types.FunctionType, types.CodeType], tuple[_Found, int]] = {}
+        self._asked: dict[_Found, int] = {}
 
     def was_replaced(self, function: types.FunctionType) -> bool:
         """Whether a function of PyTorch calls something by name that is not PyTorch's own of that name any more."""
-        place, version = (function, function.__code__), self._version()
-        found, asked = self._found.get(place, (None, version))
-        if found is not None and (asked == version or found.holds()):
-            self._found[place] = found, version
-            return False
-        if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
-            return True
-        self._found[place] = _Found(function, list(looked_up(function))), version
+        version, found = self._version(), _KNOWN.get(function.__code__)
+        if found is None or found.scope is not function.__globals__ or not self._holds(found, version):
+            if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
+                return True
+            if len(_KNOWN) >= MOST:
+                _KNOWN.clear()
+            found = _KNOWN[function.__code__] = _Found(function)
+        self._asked[found] = version
         return False
+
+    def _holds(self, found: _Found, version: int) -> bool:
+        return self._asked.get(found) == version or found.holds()
 
 
 def is_replaced(function: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from types import FrameType, FunctionType
 
 import torch
@@ -67,6 +68,7 @@ def is_of_torch(function: FunctionType) -> bool:
     return package_of_callable(function) == "torch"
 
 
+@cache
 def module_runs_natively(module: str) -> bool:
     """Whether the functions of a module are called as they are."""
     if module in INTERPRETED_OWN:
