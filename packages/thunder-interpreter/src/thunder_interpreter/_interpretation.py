@@ -330,13 +330,13 @@ class Interpretation:
                     self._add(part)
 
     def _replace(self, key: object, replacement: object) -> None:
-        if isinstance(key, MethodType):
+        if type(key) is MethodType:
             key = key.__func__
         if not callable(replacement) and not isinstance(replacement, Interpreted):
             raise TypeError(f"the lookaside for {key!r} is no callable: {replacement!r}")
         self._kept.append(key)
         self._explicit.add(id(key))
-        self.table[id(key)] = replacing(replacement, self.table.get(id(key), calling(key)))
+        self.table[id(key)] = replacing(replacement, self.table.get(id(key)) or calling(key))
 
     def _consult(self, fn: Any) -> Special | None:
         """What is done for a callable: what the user gave for it, what a predicate says (asked once), or our own."""
@@ -373,7 +373,7 @@ def calling(fn: object) -> Special:
     """What is done for a callable by itself."""
     if isinstance(fn, type):
         return lambda frame, args, kwargs: call_type(frame, fn, args, kwargs)
-    if isinstance(fn, FunctionType):
+    if type(fn) is FunctionType:
         return lambda frame, args, kwargs: call_function(frame, fn, args, kwargs)
     return lambda frame, args, kwargs: call_native(frame, fn, args, kwargs)
 
