@@ -75,6 +75,13 @@ def exp(emit: Emitter, a: Value) -> Value:
     return value
 
 
+@lowering("sigmoid", SINGLE, missing)
+def sigmoid(emit: Emitter, a: Value) -> Value:
+    """``1 / (1 + exp(0 - a))``, as PyTorch's kernel computes it."""
+    one = emit.like(1, a)
+    return emit.binary("fdiv", one, emit.binary("fadd", one, exp(emit, emit.binary("fsub", emit.like(0, a), a))))
+
+
 def exp_in_range(emit: Emitter, a: Value) -> Value:
     """Write ``exp`` of what is known to lie from -87 to 88: neither the result nor ``2**n`` is denormal or infinite."""
     shifted, _, value = _reduced(emit, a)
