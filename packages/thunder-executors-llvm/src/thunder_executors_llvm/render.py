@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from thunder_executors_llvm.conversion import convert, to_bfloat16
@@ -32,18 +32,39 @@ from thunder_loops import (
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A module with one kernel.
+    """A kernel in LLVM's text.
 
     Args:
-        text: LLVM's.
+        declarations: of what it calls.
+        body: of the function.
+        attributes: of functions, and what else stands at the end of a module.
         imports: addresses of the functions that it calls.
     """
 
-    text: str
+    declarations: tuple[str, ...]
+    body: str
+    attributes: str
     imports: dict[str, int]
+
+    @property
+    def text(self) -> str:
+        """A module with this kernel alone."""
+        return module_of({NAME: self})
 
 
 NAME = "kernel"
+
+
+def module_of(kernels: Mapping[str, Rendered]) -> str:
+    """Return the text of a module with kernels for one target, by their names."""
+    declarations = dict.fromkeys([line for kernel in kernels.values() for line in kernel.declarations])
+    functions = [
+        f"define void @{name}(ptr noalias %pointers, ptr noalias %numbers, i64 %begin, i64 %end) #0 {{\n"
+        f"{kernel.body}\n}}\n"
+        for name, kernel in kernels.items()
+    ]
+    attributes = dict.fromkeys([kernel.attributes for kernel in kernels.values()])
+    return "\n".join([*declarations, "", *functions, *attributes])
 
 
 def render(plan: LoopPlan, target: Target) -> Rendered:
@@ -56,14 +77,12 @@ def render(plan: LoopPlan, target: Target) -> Rendered:
     emit = Emitter(target, lanes_of(plan, target) * registers_of(plan))
     _Kernel(plan, emit).write()
     body = "\n".join(["entry:", *emit.rooms, *emit.lines])
-    head = "\n".join(emit.declarations.values())
     width = f'"prefer-vector-width"="{target.bits}" "min-legal-vector-width"="{target.bits}"'
-    text = (
-        f"{head}\n\ndefine void @{NAME}(ptr noalias %pointers, ptr noalias %numbers, i64 %begin, i64 %end) #0 {{\n"
-        f'{body}\n}}\n\nattributes #0 = {{ nounwind "stackrealign" {width} }}\n'
+    attributes = (
+        f'attributes #0 = {{ nounwind "stackrealign" {width} }}\n'
         f"attributes #1 = {{ nounwind willreturn memory(none) }}\n{RARELY}\n"
     )
-    return Rendered(text, emit.imports)
+    return Rendered(tuple(emit.declarations.values()), body, attributes, emit.imports)
 
 
 LONG, LONG_BEFORE_SUMS = 15, 20

@@ -179,6 +179,7 @@ class Runner:
         found = schedule(program, sizes, strides)
         shapes |= {b.name: b.shape_for(sizes) for b in found.partial}
         strides |= {b.name: row_major_strides(shapes[b.name]) for b in found.partial}
+        self.kernels.make_ready([made for made, launch in found.steps if launch.tasks], self.target)
         between = (*program.temporaries, *found.partial, *program.checks)
         order = {b.name: n for n, b in enumerate((*program.inputs, *program.outputs, *between))}
         checks, steps = (
