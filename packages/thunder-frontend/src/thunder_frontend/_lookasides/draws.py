@@ -48,7 +48,7 @@ class Draws:
     def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
         self._seeded: dict[int, Any] = {}
-        self._numpys: dict[int, Any] | None = None
+        self._numpys: dict[int, tuple[Any, Any]] | None = None
 
     def lookasides(self) -> dict[Any, Any]:
         """Return what is run in place of which functions."""
@@ -72,8 +72,9 @@ class Draws:
                 table.update(self._of_class(kind))
             table.update({f: self._of_module(f) for f in map(vars(numpys).get, OF_MODULE)})
             table.update({f: self._making(f) for f in (numpys.default_rng, numpys.RandomState)})
-            self._numpys = {id(f): replacement for f, replacement in table.items()}
-        return self._numpys.get(id(function))
+            self._numpys = {id(f): (f, replacement) for f, replacement in table.items()}
+        _, replacement = self._numpys.get(id(function), (None, None))
+        return replacement
 
     def _of_class(self, kind: type) -> dict[Any, Any]:
         of_classes = [vars(base).items() for base in kind.__mro__[:-1]]
