@@ -275,6 +275,7 @@ class Watched:
                 return self._program(*args)
         finally:
             self.writes_to_saved = any([tensor._version != version for tensor, version in saved])
+            saved.clear()  # the graph holds pack, which the garbage collector does not see
 
 
 class Generated:

@@ -1,5 +1,6 @@
 """Results whose sizes depend on values: numbers of the program, read when it runs."""
 
+import inspect
 import subprocess
 import sys
 
@@ -26,6 +27,7 @@ from thunder_ir.passes import common_subexpressions, dead_code_elimination, expa
 from thunder_torch import call, metadata, proxy_of, torch_language
 from thunder_torch.errors import DataDependentShapeError
 from thunder_torch.metadata import metadata_of
+from thunder_torch.stand_ins import SizeEnv
 from thunder_torch.trials import real_of, tried
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_vmap import batch_transform_on_trace
@@ -274,8 +276,20 @@ def test_unknown_sizes_do_not_load_the_compilers_of_pytorch():
         "assert 'torch._inductor.sizevars' not in sys.modules, 'they were loaded'",
     ])  # fmt: skip
     subprocess.run([sys.executable, "-c", program], check=True)
-    for name in ("_get_user_frame", "_log_create_unbacked_symbol"):  # which SizeEnv replaces
+    for name in ("_get_user_frame", "_log_create_unbacked_symbol", "get_implications"):  # which SizeEnv replaces
         assert callable(getattr(ShapeEnv, name))
+
+
+def test_what_follows_from_comparisons_is_kept_no_longer_than_they_are():
+    env = SizeEnv(allow_scalar_outputs=True)
+    n = env.create_unbacked_symint()
+    kept_for_good = getattr(ShapeEnv.get_implications, "cache_info", lambda: None)
+    before = kept_for_good()
+    torch._check(n > 2)
+    assert bool(n > 1) and kept_for_good() == before
+    compared = n.node.expr > 2
+    assert env.get_implications(compared) == inspect.unwrap(ShapeEnv.get_implications)(env, compared)
+    assert env.get_implications(compared) is env.get_implications(compared)
 
 
 def test_padding_packed_sequences_is_tried_with_rows_that_there_are():

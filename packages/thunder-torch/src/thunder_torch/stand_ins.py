@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,12 +16,25 @@ from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
 from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
 from thunder_torch.fake_modes import QuickMode
 
+implications = inspect.unwrap(ShapeEnv.get_implications)
+
 
 class SizeEnv(ShapeEnv):
     """Keeps PyTorch's symbols for sizes, without writing down the line of user code that each of them comes from.
 
-    To find that out, PyTorch would load all of its compilers, and walk up the stack for each symbol.
+    To find that out, PyTorch would load all of its compilers, and walk up the stack for each symbol. What follows from
+    a comparison is kept here: PyTorch keeps it with the environment for good, and so every environment that there was.
     """
+
+    def __init__(self, **options: Any) -> None:
+        self._implied: dict[Any, Any] = {}
+        super().__init__(**options)
+
+    def get_implications(self, e: Any) -> Any:  # type: ignore[override]
+        found = self._implied.get(e)
+        if found is None:
+            found = self._implied[e] = implications(self, e)
+        return found
 
     def _get_user_frame(self) -> FrameType:
         return sys._getframe()
