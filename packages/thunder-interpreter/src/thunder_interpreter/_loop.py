@@ -19,7 +19,7 @@ keep_builtins(globals())
 
 
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
-KEPT_PROGRAMS = 20_000
+KEPT_PROGRAMS = 4096
 
 
 class Loop(Machine):
