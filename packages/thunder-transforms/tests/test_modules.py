@@ -135,7 +135,7 @@ def test_adapted_gradients_are_those_of_eager():
             parameter.normal_()
     found = torch.autograd.grad(compiled(X).square().mean(), parameters)
     expected = torch.autograd.grad(model(X).square().mean(), parameters)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-3)  # they are up to 2,000
 
 
 def test_what_is_loaded_into_an_adapted_model_is_computed_as_it_stands():
