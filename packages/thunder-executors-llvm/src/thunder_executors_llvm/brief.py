@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from thunder_executors_llvm import mathematics, polynomials
 from thunder_executors_llvm.emitter import Emitter, Value, type_of
-from thunder_executors_llvm.polynomials import MAGIC, exp, fma, horner
+from thunder_executors_llvm.polynomials import MAGIC, fma, horner
 from thunder_executors_llvm.rows import BRIEF, Write, lowering
 from thunder_executors_llvm.target import Target
 from thunder_ir import DType, dtypes
@@ -23,13 +23,6 @@ COS = (1.0, -0.5, 0.04166196286678314, -0.0013661292614415288)
 
 FARTHEST = 2.0**21
 """From here on it takes more digits to find how far the next multiple of ``pi / 2`` is."""
-
-
-@lowering("sigmoid", BRIEF, polynomials.missing)
-def sigmoid(emit: Emitter, a: Value) -> Value:
-    """``1 / (1 + exp(-a))``."""
-    one = emit.like(1, a)
-    return emit.binary("fdiv", one, emit.binary("fadd", one, exp(emit, emit.binary("fsub", emit.like(0, a), a))))
 
 
 def of_quarters(function: str, ahead: int) -> Write:
