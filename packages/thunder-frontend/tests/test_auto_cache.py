@@ -347,3 +347,12 @@ def test_equal_numbers_of_the_library_are_one_kind_of_call(number):
         torch.testing.assert_close(compiled(torch.ones(2), number + 0), torch.full((2,), 1.5))
     assert cache_misses(compiled) == 1
     torch.testing.assert_close(compiled(torch.ones(2), number * 2), torch.full((2,), 3.0))
+
+
+@pytest.mark.parametrize("mark", [mark_dynamic, mark_static])
+@pytest.mark.parametrize(("shape", "dims"), [((3, 4), 2), ((3, 4), -3), ((3, 4), (0, 7)), ((), 0)])
+def test_dimensions_that_there_are_not_are_not_marked(mark, shape, dims):
+    x = torch.ones(shape)
+    with pytest.raises(IndexError, match="to mark"):
+        mark(x, dims)
+    assert not vars(x)

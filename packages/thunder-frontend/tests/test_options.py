@@ -244,3 +244,9 @@ def test_a_function_that_is_compiled_on_most_calls_says_so_once(cache):
     (warning,) = [w for w in caught if "compiled 32 times" in str(w.message)]
     assert ".calls = 31" in str(warning.message) and ("cache='auto'" in str(warning.message)) == (cache != "auto")
     assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("outcomes", [-1, None, 2.5, "8"])
+def test_outcomes_are_counted(outcomes):
+    with pytest.raises(ValueError, match="is no number of programs"):
+        jit(torch.sin, outcomes=outcomes)

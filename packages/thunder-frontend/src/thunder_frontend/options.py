@@ -127,6 +127,9 @@ class Options:
             if not isinstance(transform, Transform):
                 raise TypeError(f"transforms takes instances of thunder.Transform, and {transform!r} is none")
         _one_of("check", self.extra.get("check", "first-call"), ["first-call", None])
+        outcomes = self.extra.get("outcomes", 0)
+        if not isinstance(outcomes, int) or outcomes < 0:
+            raise ValueError(f"outcomes={outcomes!r} is no number of programs; 0 lets Python go on at once")
 
 
 def check_language(langctx: object) -> None:

@@ -36,6 +36,9 @@ def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tenso
     Returns:
         the tensor itself.
 
+    Raises:
+        IndexError: the tensor has no such dimension; nothing is marked then.
+
     Example:
         >>> import torch
         >>> from thunder_frontend import cache_misses, jit, mark_dynamic
@@ -59,6 +62,9 @@ def mark_static(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor
     Returns:
         the tensor itself.
 
+    Raises:
+        IndexError: the tensor has no such dimension; nothing is marked then.
+
     Example:
         >>> import torch
         >>> from thunder_frontend import cache_misses, jit, mark_static
@@ -74,7 +80,11 @@ DYNAMIC, STATIC = "_dynamo_dynamic_indices", "_dynamo_static_indices"
 
 
 def _marked(tensor: torch.Tensor, dims: int | Sequence[int], mark: str, other: str) -> torch.Tensor:
-    those = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
+    given = [dims] if isinstance(dims, int) else list(dims)
+    for dim in given:
+        if not -tensor.dim() <= dim < tensor.dim():
+            raise IndexError(f"a tensor of shape {tuple(tensor.shape)} has no dimension {dim} to mark")
+    those = {d % tensor.dim() for d in given}
     setattr(tensor, mark, getattr(tensor, mark, set()) | those)
     if hasattr(tensor, other):
         setattr(tensor, other, getattr(tensor, other) - those)
